@@ -132,7 +132,7 @@ impl Expected<'_> {
     ///
     /// Returns an error if the object is not of the expected kind and version.
     fn message(&self, sent: &Envelope<'_>) -> Result<MessageId, ApiError> {
-        let messages = Messages::builtin();
+        let messages = Messages::v1_36();
         if self.is_delete_options() && sent.kind == self.kind {
             return Ok(messages.delete_options());
         }

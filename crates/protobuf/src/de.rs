@@ -57,7 +57,9 @@ pub struct Options {
 /// The treatment of a field that the message does not contain, but that Go always includes in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// The visitor receives the field with its zero value or null, as Go writes it.
+    /// The visitor receives the field with its zero value or null, as Go writes it in Kubernetes 1.36.
+    ///
+    /// Fields that later versions add are skipped.
     Zero,
     /// The visitor does not receive the field, as if the sender's Kubernetes version did
     /// not have the field.
@@ -130,7 +132,10 @@ struct Context<'de> {
 impl<'de> Context<'de> {
     fn new(options: Options, type_meta: Option<(&'de str, &'de str)>) -> Self {
         Self {
-            messages: Messages::builtin(),
+            messages: match options.missing {
+                Missing::Zero => Messages::v1_36(),
+                Missing::Nothing => Messages::builtin(),
+            },
             options,
             containers_left: Cell::new(options.containers),
             values_left: Cell::new(options.values),

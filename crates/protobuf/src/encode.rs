@@ -26,7 +26,7 @@ use crate::{
 /// contains the JSON path of the member.
 pub fn encode(message: MessageId, object: &Value) -> Result<Vec<u8>, Error> {
     let mut encoder = Encoder {
-        messages: Messages::builtin(),
+        messages: Messages::v1_36(),
         bytes: Vec::new(),
     };
     let message = encoder.messages.get(message);

@@ -12,7 +12,9 @@ use std::{collections::BTreeMap, sync::OnceLock};
 /// The messages of Kubernetes 1.36 with the fields that 1.37 adds.
 ///
 /// The first lines of the file explain its format.
-const V1_36: &str = include_str!("table/v1_36.tsv");
+const TABLE: &str = include_str!("table/v1_36.tsv");
+
+const READS_BACK: &str = "`cargo xtask kinds` writes messages that read back";
 
 /// The definitions of the messages of all built-in kinds, and of the messages that are nested in them.
 #[derive(Debug)]
@@ -148,9 +150,19 @@ impl Messages {
     /// Never panics, because the table is part of the crate and a test parses the whole table.
     pub fn builtin() -> &'static Messages {
         static MESSAGES: OnceLock<Messages> = OnceLock::new();
-        MESSAGES.get_or_init(|| {
-            Messages::parse(V1_36).expect("`cargo xtask kinds` writes messages that read back")
-        })
+        MESSAGES.get_or_init(|| Messages::parse(TABLE, true).expect(READS_BACK))
+    }
+
+    /// Returns the message definitions of Kubernetes 1.36.
+    ///
+    /// A message has the same [`MessageId`] as in [`Messages::builtin`]. The first call parses the same table.
+    ///
+    /// # Panics
+    ///
+    /// Never panics, like [`Messages::builtin`].
+    pub fn v1_36() -> &'static Messages {
+        static MESSAGES: OnceLock<Messages> = OnceLock::new();
+        MESSAGES.get_or_init(|| Messages::parse(TABLE, false).expect(READS_BACK))
     }
 
     /// Returns the index of a kind's message, or `None` if the kind is not a built-in kind.
@@ -178,8 +190,12 @@ impl Messages {
     }
 
     /// Parses a table of messages, which must contain `DeleteOptions`.
-    fn parse(table: &'static str) -> Option<Messages> {
-        let rows = || table.lines().filter(|line| !line.starts_with('#'));
+    ///
+    /// If `has_added` is false, the fields that a later version adds are left out.
+    fn parse(table: &'static str, has_added: bool) -> Option<Messages> {
+        let is_row =
+            |line: &&str| !line.starts_with('#') && (has_added || !line.ends_with("\tadded"));
+        let rows = || table.lines().filter(is_row);
         let heads = rows().filter(|row| !row.starts_with('\t'));
         let ids_by_name: BTreeMap<&str, MessageId> = heads
             .zip(0..=u16::MAX)
@@ -307,7 +323,7 @@ impl Field {
         (self.container == Container::One || is_delimited) && !self.is_inline()
     }
 
-    /// Parses the row of a field: `number, name, type, presence`.
+    /// Parses the row of a field: `number, name, type, presence`, and possibly `added`.
     fn from_row(row: &'static str, ids_by_name: &BTreeMap<&str, MessageId>) -> Option<Field> {
         let mut columns = row.split('\t');
         let number: u32 = columns.next()?.parse().ok()?;
@@ -336,7 +352,7 @@ impl Field {
         };
         let can_be_omitted = presence == Presence::Nonzero && container == Container::One;
         let is_null_in_another_form = matches!(value, Type::Message(_) | Type::Double);
-        columns.next().is_none().then_some(Field {
+        matches!(columns.next(), None | Some("added")).then_some(Field {
             number,
             tag: number << 3 | wire_type,
             is_omitted_if_0: can_be_omitted && !is_null_in_another_form,
@@ -373,7 +389,7 @@ mod tests {
     #[test]
     fn a_table_with_an_unknown_word_is_rejected() {
         const OPTIONS: &str = "k8s.io.apimachinery.pkg.apis.meta.v1.DeleteOptions\tobject\n";
-        let parse = |rows: &str| Messages::parse(format!("{rows}{OPTIONS}").leak());
+        let parse = |rows: &str| Messages::parse(format!("{rows}{OPTIONS}").leak(), true);
         let well = parse("x.A\tobject\tv1/A\n\t1\tb\t[]x.A\talways\n\t3\tc\tstring\tsent\n");
         assert!(well.is_some_and(|messages| messages.of_kind("v1", "A") == Some(MessageId(0))));
         for broken in [
@@ -388,6 +404,18 @@ mod tests {
         ] {
             assert!(parse(broken).is_none(), "{broken:?}");
         }
-        assert!(Messages::parse("x.A\tobject\n").is_none());
+        assert!(Messages::parse("x.A\tobject\n", true).is_none());
+    }
+
+    #[test]
+    fn fields_of_a_later_version_are_only_in_the_larger_table_and_indexes_are_equal() {
+        let (all, older) = (Messages::builtin(), Messages::v1_36());
+        assert!(all.kinds().eq(older.kinds()));
+        let of = |messages: &'static Messages| {
+            let id = messages.of_kind("storage.k8s.io/v1", "CSINode").unwrap();
+            messages.get(id).fields.iter().map(|field| field.name)
+        };
+        assert_eq!(of(older).collect::<Vec<_>>(), ["metadata", "spec"]);
+        assert_eq!(of(all).collect::<Vec<_>>(), ["metadata", "spec", "status"]);
     }
 }

@@ -134,7 +134,7 @@ fn message_name(definition: &str) -> String {
 fn header([version, later]: [&str; 2]) -> String {
     format!(
         "# Written by `cargo xtask kinds` from {} at {version} (generated.proto, struct tags); do not edit.\n\
-         # With the fields that {later} adds; of these, none is `always` present, as objects of {version} do not have them.\n\
+         # With the messages and fields that {later} adds; the last column of such a field is `added`.\n\
          # A line that starts with a name is a message: its form, and the kinds it describes as apiVersion/Kind; tabs between the columns.\n\
          # Lines that start with a tab are its fields: number, name in JSON, type, presence.\n\
          # Types are a scalar's or a message's name; `[]` before them makes a list, `{{}}` a map from strings.\n\
@@ -212,14 +212,10 @@ impl Library {
         }
         for mut row in later.message(name)?.1 {
             let [number, _, _, presence] = &mut row.cells;
-            if rows.iter().any(|known| known.cells[0] == *number) {
-                continue;
+            if !rows.iter().any(|known| known.cells[0] == *number) {
+                presence.push_str("\tadded");
+                rows.push(row);
             }
-            ensure!(presence != "inline", "an inlined field is added");
-            if presence == "always" {
-                "sent".clone_into(presence);
-            }
-            rows.push(row);
         }
         rows.sort_by_key(|row| row.cells[0].parse::<u32>().unwrap_or(u32::MAX));
         Ok((form, rows))

@@ -40,7 +40,7 @@ impl Known {
     ///
     /// If the kind is not built in, all members are accepted.
     pub(crate) fn named(api_version: &str, kind: &str) -> Known {
-        let message = Messages::builtin().of_kind(api_version, kind);
+        let message = Messages::v1_36().of_kind(api_version, kind);
         message.map_or(Known::Anything, Known::Message)
     }
 
@@ -80,7 +80,7 @@ impl Known {
         let Type::Message(id) = value else {
             return Known::Anything;
         };
-        let message = Messages::builtin().get(id);
+        let message = Messages::v1_36().get(id);
         match (message.form, message.fields.as_slice()) {
             (Form::Object, _) => Known::Message(id),
             (Form::List, [items]) => Known::of_field(items),
@@ -92,7 +92,7 @@ impl Known {
 
 /// Returns the members that are accepted in the value of a member of the protobuf message `id`.
 fn member(id: MessageId, name: &str) -> Option<Known> {
-    let message = Messages::builtin().get(id);
+    let message = Messages::v1_36().get(id);
     if message.is_kind && matches!(name, "apiVersion" | "kind") {
         return Some(Known::Anything);
     }

@@ -45,7 +45,7 @@ impl Schema {
             return None;
         }
         let api_version = kind.api_version();
-        let message = Messages::builtin().of_kind(&api_version, &kind.kind)?;
+        let message = Messages::v1_36().of_kind(&api_version, &kind.kind)?;
         Some(Schema {
             message,
             api_version,
@@ -57,7 +57,7 @@ impl Schema {
     pub(crate) fn of_metadata() -> Option<Schema> {
         let (api_version, kind) = METADATA;
         Some(Schema {
-            message: Messages::builtin().of_kind(api_version, kind)?,
+            message: Messages::v1_36().of_kind(api_version, kind)?,
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
         })
@@ -140,7 +140,7 @@ pub(crate) fn event(event_type: &str, object: &[u8]) -> Vec<u8> {
 
 /// Returns a `Status` in its envelope.
 pub(crate) fn status(status: &Status) -> Vec<u8> {
-    let message = Messages::builtin().of_kind("v1", "Status");
+    let message = Messages::v1_36().of_kind("v1", "Status");
     let message = message.and_then(|id| encode_message(id, &status.to_json()).ok());
     Envelope::wrap("v1", "Status", &message.unwrap_or_default())
 }

@@ -44,7 +44,7 @@ fn decoded(object: &[u8]) -> Value {
         .expect("the magic number");
     let envelope = Envelope::read(object).unwrap();
     let type_meta = (&*envelope.api_version, &*envelope.kind);
-    let message = Messages::builtin().of_kind(type_meta.0, type_meta.1);
+    let message = Messages::v1_36().of_kind(type_meta.0, type_meta.1);
     let options = Options {
         depth: 127,
         containers: 1_000,
@@ -131,7 +131,7 @@ async fn watch(server: &Server, accept: &str) -> String {
 #[tokio::test(start_paused = true)]
 async fn objects_and_lists_have_the_bytes_of_their_json() {
     let server = pods(&["a", "b", "other/c"]);
-    let message = Messages::builtin().of_kind("v1", "Pod").unwrap();
+    let message = Messages::v1_36().of_kind("v1", "Pod").unwrap();
     let one = get_as(&server, POD, PROTOBUF).await;
     assert_eq!((one.code, &*one.content_type), (200, PROTOBUF));
     let json = get(&server, POD).await.json;

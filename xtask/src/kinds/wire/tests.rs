@@ -146,10 +146,10 @@ fn reachable_messages_have_numbers_types_and_presence() {
 }
 
 #[test]
-fn fields_and_messages_of_the_later_version_are_added_and_never_always_present() {
+fn fields_and_messages_of_the_later_version_are_added() {
     let proto = PROTO.replace(
         "optional int32 priority = 5;",
-        "optional int32 priority = 5; optional Added added = 7; optional string zone = 6;",
+        "optional int32 priority = 5;\n  optional Added added = 7;\n  optional string zone = 6;",
     );
     let proto = format!("{proto}message Added {{\n  optional string name = 1;\n}}\n");
     let go = GO.replace(
@@ -174,8 +174,8 @@ fn fields_and_messages_of_the_later_version_are_added_and_never_always_present()
         [
             "k8s.io.api.x.Added\tobject",
             "\t1\tname\tstring\talways",
-            "\t6\tzone\tstring\tsent",
-            "\t7\tadded\tk8s.io.api.x.Added\tsent",
+            "\t6\tzone\tstring\talways\tadded",
+            "\t7\tadded\tk8s.io.api.x.Added\tsent\tadded",
         ]
     );
 }

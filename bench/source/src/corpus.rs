@@ -18,7 +18,6 @@ use anyhow::{Result, ensure};
 use fastrand::Rng;
 
 use crate::kind::{CorpusKind, Kind};
-use crate::protobuf::Messages;
 use crate::slot::{Encoding, Identity, SUFFIXES, Slots, mix};
 use crate::template::{Pattern, Template};
 use workload::Workload;
@@ -79,7 +78,6 @@ impl Corpus {
         );
         let count = (objects / OBJECTS_PER_WORKLOAD_MIN).clamp(1, WORKLOADS_MAX);
         let workloads = Workload::draw(count, seed);
-        let messages = Messages::read()?;
         let mut templates = Vec::with_capacity(count);
         for workload in &workloads {
             let mut slots = Slots::default();
@@ -90,7 +88,7 @@ impl Corpus {
                 CorpusKind::Custom => application::application(workload, &mut rng, &mut slots),
                 CorpusKind::Secrets => secret::secret(workload, &mut rng, &mut slots),
             };
-            templates.push(Template::new(kind.kind(), &messages, &object, &slots)?);
+            templates.push(Template::new(kind.kind(), &object, &slots)?);
         }
         Ok(Corpus {
             kind: kind.kind(),

@@ -7,19 +7,16 @@
 //!
 //! This module writes no envelope (`runtime.Unknown`). The module `framing` writes the envelope.
 
-mod table;
-mod value;
-
 use std::fmt::Write as _;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
+use kube_informer_protobuf::{
+    Container, Envelope, Field, Form, Message, MessageId, Messages, Type,
+};
 use serde_json::Value;
 
-pub(crate) use table::Messages;
-use table::{Container, Field, Form, Message, Type};
-
 /// The magic number that Kubernetes writes at the start of each protobuf envelope.
-pub(crate) const MAGIC: [u8; 4] = *b"k8s\0";
+pub(crate) const MAGIC: [u8; 4] = Envelope::MAGIC;
 
 /// Protobuf wire type of a value that follows its length.
 const LENGTH_DELIMITED: u32 = 2;
@@ -64,132 +61,46 @@ pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, value);
 }
 
+/// Names of fields whose objects Go writes in another order than that of the field numbers, and the members that
+/// it writes first.
+const REORDERED: [(&str, &[&str]); 3] = [
+    ("ownerReferences", &["apiVersion", "kind", "name", "uid"]),
+    ("conditions", &["type", "observedGeneration"]),
+    (
+        "status",
+        &[
+            "observedGeneration",
+            "phase",
+            "conditions",
+            "message",
+            "reason",
+            "nominatedNodeName",
+            "hostIP",
+            "hostIPs",
+            "podIP",
+            "podIPs",
+            "startTime",
+            "initContainerStatuses",
+            "containerStatuses",
+            "qosClass",
+        ],
+    ),
+];
+
 /// Encodes `object` as a protobuf message of `kind`, such as `v1/Pod` or `apps/v1/Deployment`.
 ///
 /// # Errors
 ///
 /// Returns an error if `kind` is not built-in or a member of `object` does not match its field.
-pub(crate) fn encode(messages: &Messages, kind: &str, object: &Value) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    let mut object = object.clone();
-    if let Some(members) = object.as_object_mut() {
-        members.retain(|name, _| name != "apiVersion" && name != "kind");
-    }
-    let message = messages.of_kind(kind)?;
-    put_message(messages, message, &object, &mut out)
-        .with_context(|| format!("{kind} as protobuf"))?;
-    Ok(out)
+pub(crate) fn encode(kind: &str, object: &Value) -> Result<Vec<u8>> {
+    kube_informer_protobuf::encode(message_of(kind)?, object)
+        .with_context(|| format!("{kind} as protobuf"))
 }
 
-fn put_message(
-    messages: &Messages,
-    message: &Message,
-    value: &Value,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    match message.form {
-        Form::Object => {
-            check_members(messages, message, value)?;
-            put_members(messages, message, value, out)
-        }
-        Form::List => match &message.fields[..] {
-            [field] => put_field(messages, field, Some(value), out),
-            _ => bail!("a list has one field"),
-        },
-        special => value::put_special(special, value, out),
-    }
-}
-
-fn put_members(
-    messages: &Messages,
-    message: &Message,
-    value: &Value,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    for field in &message.fields {
-        if let (true, Type::Message(id)) = (field.is_inline, field.value) {
-            let mut inner = Vec::new();
-            put_members(messages, messages.get(id)?, value, &mut inner)?;
-            put_bytes(out, field.number, &inner);
-        } else {
-            let member = value.get(field.name).filter(|member| !member.is_null());
-            put_field(messages, field, member, out).with_context(|| field.name.to_owned())?;
-        }
-    }
-    Ok(())
-}
-
-fn put_field(
-    messages: &Messages,
-    field: &Field,
-    value: Option<&Value>,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    match (field.container, value) {
-        (Container::One, Some(value)) => put_value(messages, field.number, field.value, value, out),
-        (Container::One, None) if field.is_pointer => Ok(()),
-        (Container::One, None) => value::put_absent(messages, field, out),
-        (_, None) => Ok(()),
-        (Container::List, Some(items)) => {
-            for item in items.as_array().context("not a list")? {
-                put_value(messages, field.number, field.value, item, out)?;
-            }
-            Ok(())
-        }
-        (Container::Map, Some(entries)) => {
-            for (key, value) in entries.as_object().context("not a map")? {
-                let mut entry = Vec::new();
-                put_bytes(&mut entry, 1, key.as_bytes());
-                put_value(messages, 2, field.value, value, &mut entry)?;
-                put_bytes(out, field.number, &entry);
-            }
-            Ok(())
-        }
-    }
-}
-
-fn put_value(
-    messages: &Messages,
-    number: u32,
-    value_type: Type,
-    value: &Value,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    let Type::Message(id) = value_type else {
-        return value::put_scalar(number, value_type, value, out);
-    };
-    let mut inner = Vec::new();
-    put_message(messages, messages.get(id)?, value, &mut inner)?;
-    put_bytes(out, number, &inner);
-    Ok(())
-}
-
-/// Checks that every member of the JSON object `value` is a field of `message`.
-///
-/// # Errors
-///
-/// Returns an error if a member has no field, or if `value` is not an object.
-fn check_members(messages: &Messages, message: &Message, value: &Value) -> Result<()> {
-    let members = value.as_object().context("not an object")?;
-    for name in members.keys() {
-        if !has_member(messages, message, name)? {
-            bail!("there is no field for {name:?}");
-        }
-    }
-    Ok(())
-}
-
-fn has_member(messages: &Messages, message: &Message, name: &str) -> Result<bool> {
-    for field in &message.fields {
-        let found = match field.value {
-            Type::Message(id) if field.is_inline => has_member(messages, messages.get(id)?, name)?,
-            _ => field.name == name,
-        };
-        if found {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+fn message_of(kind: &str) -> Result<MessageId> {
+    let (api_version, name) = kind.rsplit_once('/').context("apiVersion/Kind")?;
+    let message = Messages::v1_36().of_kind(api_version, name);
+    message.with_context(|| format!("{kind} is not built-in"))
 }
 
 /// Returns the JSON of `object` in Go's member order.
@@ -201,67 +112,75 @@ fn has_member(messages: &Messages, message: &Message, name: &str) -> Result<bool
 /// # Errors
 ///
 /// Returns an error if the kind is not built-in.
-pub(crate) fn ordered_json(messages: &Messages, kind: &str, object: &Value) -> Result<String> {
+pub(crate) fn ordered_json(kind: &str, object: &Value) -> Result<String> {
     let mut out = String::new();
-    let message = messages.of_kind(kind)?;
-    write_members(messages, message, object, &mut out)?;
+    write_members(
+        "",
+        Messages::v1_36().get(message_of(kind)?),
+        object,
+        &mut out,
+    )?;
     out.push('}');
     Ok(out)
 }
 
+/// Returns the fields of a message in the order in which Go writes them to JSON.
+///
+/// `parent` is the name of the field that contains the message.
+fn in_json(parent: &str, message: &'static Message) -> impl Iterator<Item = &'static Field> {
+    let first = REORDERED.iter().find(|(name, _)| *name == parent);
+    let first = first.map_or(&[][..], |(_, first)| first);
+    let named = move |name: &&'static str| message.fields.iter().find(|field| field.name == *name);
+    let others = message
+        .fields
+        .iter()
+        .filter(|field| !first.contains(&field.name));
+    first.iter().filter_map(named).chain(others)
+}
+
 fn write_members(
-    messages: &Messages,
-    message: &Message,
+    parent: &str,
+    message: &'static Message,
     value: &Value,
     out: &mut String,
 ) -> Result<()> {
-    for field in message.in_json() {
-        if let (true, Type::Message(id)) = (field.is_inline, field.value) {
-            write_members(messages, messages.get(id)?, value, out)?;
+    for field in in_json(parent, message) {
+        if let (true, Type::Message(id)) = (field.is_inline(), field.value) {
+            write_members(parent, Messages::v1_36().get(id), value, out)?;
         } else if let Some(member) = value.get(field.name) {
             if !(out.is_empty() || out.ends_with('{')) {
                 out.push(',');
             }
             write!(out, "\"{}\":", field.name)?;
-            write_container(messages, field, member, out)?;
+            write_container(field, member, out)?;
         }
     }
     Ok(())
 }
 
-fn write_container(
-    messages: &Messages,
-    field: &Field,
-    value: &Value,
-    out: &mut String,
-) -> Result<()> {
+fn write_container(field: &Field, value: &Value, out: &mut String) -> Result<()> {
     match (field.container, value) {
         (Container::List, Value::Array(items)) => {
             out.push('[');
             for (at, item) in items.iter().enumerate() {
                 out.push_str(if at == 0 { "" } else { "," });
-                write_value(messages, field.value, item, out)?;
+                write_value(field, item, out)?;
             }
             out.push(']');
         }
         // In all kinds of a corpus, values of maps are scalars in JSON. Maps are sorted by key, as in Go.
         (Container::Map, value) => write!(out, "{value}")?,
-        (_, value) => write_value(messages, field.value, value, out)?,
+        (_, value) => write_value(field, value, out)?,
     }
     Ok(())
 }
 
-fn write_value(
-    messages: &Messages,
-    value_type: Type,
-    value: &Value,
-    out: &mut String,
-) -> Result<()> {
-    if let Type::Message(id) = value_type {
-        let message = messages.get(id)?;
+fn write_value(field: &Field, value: &Value, out: &mut String) -> Result<()> {
+    if let Type::Message(id) = field.value {
+        let message = Messages::v1_36().get(id);
         if message.form == Form::Object && value.is_object() {
             out.push('{');
-            write_members(messages, message, value, out)?;
+            write_members(field.name, message, value, out)?;
             out.push('}');
             return Ok(());
         }

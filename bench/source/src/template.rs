@@ -11,7 +11,7 @@ use memchr::memmem;
 use serde_json::Value;
 
 use crate::kind::Kind;
-use crate::protobuf::{self, Messages};
+use crate::protobuf;
 use crate::slot::{Encoding, Identity, Slot, Slots};
 
 /// The bytes that all objects of the template have in common, in each encoding.
@@ -37,12 +37,7 @@ impl Template {
     /// # Errors
     ///
     /// Returns an error if `object` is not of `kind`, or if a placeholder is missing.
-    pub(crate) fn new(
-        kind: &Kind,
-        messages: &Messages,
-        object: &Value,
-        slots: &Slots,
-    ) -> Result<Template> {
+    pub(crate) fn new(kind: &Kind, object: &Value, slots: &Slots) -> Result<Template> {
         let name = kind.api_version_and_kind();
         if !kind.has_protobuf {
             let text = object.to_string();
@@ -54,8 +49,8 @@ impl Template {
                 protobuf: None,
             });
         }
-        let members = protobuf::ordered_json(messages, &name, object)?;
-        let message = protobuf::encode(messages, &name, object)?;
+        let members = protobuf::ordered_json(&name, object)?;
+        let message = protobuf::encode(&name, object)?;
         Ok(Template {
             json: Pattern::new(members.as_bytes(), slots.marks(Encoding::Json))?,
             protobuf: Some(Pattern::new(&message, slots.marks(Encoding::Protobuf))?),

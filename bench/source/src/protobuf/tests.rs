@@ -39,7 +39,6 @@ fn enveloped(kind: &str, message: &[u8]) -> Vec<u8> {
 
 #[test]
 fn built_in_kinds_have_the_bytes_that_go_writes() {
-    let messages = Messages::read().unwrap();
     for kind in [
         "v1/Pod",
         "v1/ConfigMap",
@@ -48,18 +47,17 @@ fn built_in_kinds_have_the_bytes_that_go_writes() {
         "apps/v1/Deployment",
     ] {
         let (bytes, object) = pair(kind);
-        let encoded = encode(&messages, kind, &object).unwrap();
+        let encoded = encode(kind, &object).unwrap();
         assert_eq!(enveloped(kind, &encoded), bytes, "{kind}");
     }
 }
 
 #[test]
 fn ordered_json_is_the_same_object_with_its_metadata_first() {
-    let messages = Messages::read().unwrap();
     for kind in ["v1/Pod", "v1/ConfigMap", "v1/Secret"] {
         let (_, object) = pair(kind);
         let name = object["kind"].as_str().unwrap();
-        let members = ordered_json(&messages, kind, &object).unwrap();
+        let members = ordered_json(kind, &object).unwrap();
         assert!(
             members.starts_with(r#""metadata":{"name":"nameValue","generateName":"#),
             "{members}"
@@ -71,9 +69,8 @@ fn ordered_json_is_the_same_object_with_its_metadata_first() {
 
 #[test]
 fn json_members_have_the_declaration_order_of_go() {
-    let messages = Messages::read().unwrap();
     let (_, object) = pair("v1/Pod");
-    let members = ordered_json(&messages, "v1/Pod", &object).unwrap();
+    let members = ordered_json("v1/Pod", &object).unwrap();
     let owner = r#""ownerReferences":[{"apiVersion":"apiVersionValue","kind":"kindValue","name":"nameValue","uid":"#;
     assert!(members.contains(owner), "{members}");
     assert!(
@@ -84,21 +81,13 @@ fn json_members_have_the_declaration_order_of_go() {
 
 #[test]
 fn a_member_without_a_field_is_an_error_with_its_name() {
-    let messages = Messages::read().unwrap();
     let object =
         json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "imge": "b"}]}});
-    let error = encode(&messages, "v1/Pod", &object).unwrap_err();
+    let error = encode("v1/Pod", &object).unwrap_err();
     assert!(
-        format!("{error:#}").contains(r#"no field for "imge""#),
+        format!("{error:#}").contains("spec.containers[0][imge]"),
         "{error:#}"
     );
-}
-
-#[test]
-fn a_time_with_a_fraction_is_an_error() {
-    let messages = Messages::read().unwrap();
-    let object = json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:00.5Z"}});
-    assert!(encode(&messages, "v1/ConfigMap", &object).is_err());
 }
 
 #[test]

@@ -49,7 +49,10 @@ impl Binaries {
     }
 }
 
-/// Returns the executable of the Go module in `source`, built if necessary, and the version of `module`.
+/// Returns the path and the version of the executable that is built from the folder `source`.
+///
+/// The file `go.mod` in `source` requires `module`, and sets the version. Builds the executable if `target`
+/// does not contain this version of it.
 fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)> {
     let path = source.join("go.mod");
     let text = fs::read_to_string(&path);

@@ -31,7 +31,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Check the rules that neither the compiler nor clippy checks: module order, sizes, names, links
+    /// Check the rules that neither the compiler nor clippy checks, such as file lengths and dead links
     Tidy,
     /// Write the public API of each published library to its `api.txt`
     Api {
@@ -51,8 +51,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Run the commands in the documents, or check that a stage of CI runs them (needs bash, curl and
-    /// kubectl)
+    /// Check that the commands in the Markdown files work, and run them only if CI does not (needs bash, curl
+    /// and kubectl)
     Commands {
         /// Run only the commands of these documents, for example `docs/server.md`
         documents: Vec<String>,

@@ -129,7 +129,7 @@ async fn watch(flags: &Flags, told: &Told, source: &Source, line: &mut Line) -> 
     Ok(())
 }
 
-/// Measures `times` relists, and writes their mean cost and their peak memory to `line`.
+/// Measures `times` relists. Writes their mean wall time, mean CPU time and peak memory to `line`.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the number of relists is far below 2^52"

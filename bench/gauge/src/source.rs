@@ -1,4 +1,4 @@
-//! Sends commands to the server of a measurement, such as commands that change objects or end all watches.
+//! Sends commands to the server that the measured program watches, for example to change objects.
 //!
 //! Only the neutral source, a server of generated objects, accepts such commands. For a real API server, this
 //! module prints a line to standard output, and the parent process then changes objects.

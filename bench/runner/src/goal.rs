@@ -8,7 +8,7 @@ use crate::{
     samples::Samples,
 };
 
-/// Formats of the objects in the cache: the values of the flag `--store` of `subject`.
+/// Cache formats of this project's informer, as values of the flag `--store`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
 /// The limit for the value of a goal.
@@ -30,12 +30,13 @@ impl Bound {
     }
 }
 
-/// The formula that calculates the value of a goal from medians of the samples.
+/// The formula that calculates the value of a goal from the medians of one or two measured cases. A case is a
+/// benchmark program with its arguments.
 #[derive(Clone, Debug)]
 enum Value {
-    /// Divides the median in the goal's case by the median in the case `theirs`.
+    /// Divides the median of the goal's case by the median of the case named `theirs`.
     Ratio { theirs: String },
-    /// Multiplies the median in the goal's case by `factor`, a unit conversion.
+    /// Multiplies the median of the goal's case by `factor`, a unit conversion.
     Alone { factor: f64 },
     /// Calculates the cost per additional handler from the goal's case (64 handlers) and the case `one` (one
     /// handler).
@@ -73,7 +74,7 @@ impl Goal {
         }
     }
 
-    /// Returns the name of the second case of the formula, or an empty string.
+    /// Returns the name of the case to which the goal's case is compared; empty if there is none.
     pub(crate) fn against(&self) -> &str {
         match &self.value {
             Value::Ratio { theirs } => theirs,

@@ -65,7 +65,9 @@ pub(crate) struct Options {
 /// Name of the case that measures the server's CPU time while no client watches.
 const NO_CLIENT: &str = "no client";
 
-/// Key in [`Samples`] of the number of pods and the mean size of a pod in bytes of JSON.
+/// Name of the case in [`Samples`] that describes the pods.
+///
+/// Its two fields are the number of pods and the mean size of a pod in bytes of JSON.
 const SERVED: &str = "served";
 
 /// Name, program and arguments of each measured case.

@@ -1,9 +1,10 @@
-//! Records the changes of objects, and computes the version of each object at any recent revision.
+//! Computes the `resourceVersion` of each object at any recent revision from a record of the changes.
 //!
 //! Guarantees:
 //! - Each change has its own revision, which is higher than all earlier revisions.
 //! - Objects change in a fixed cyclic order.
-//! - The record of changes has at most [`KEPT`] entries plus one entry per object. An entry has 16 bytes.
+//! - The record of changes has at most [`KEPT`] entries plus one entry per object. An entry is a [`Version`]:
+//!   the changed object's new `resourceVersion`, and the time of the change, in 16 bytes.
 //!
 //! This module does not store the content of objects.
 
@@ -19,7 +20,7 @@ const KEPT: u64 = 65_536;
 /// All revisions have ten digits, so all objects generated from one template have the same length.
 const BEFORE_FIRST: u64 = 4_000_000_000;
 
-/// The record of all changes, from which the version of each object is computed.
+/// The record of the latest changes, from which the [`Version`] of each object is computed.
 #[derive(Debug)]
 pub(crate) struct History {
     order: Order,
@@ -27,7 +28,7 @@ pub(crate) struct History {
     kept: VecDeque<Version>,
     /// Number of all recorded changes, including the changes that are no longer in `kept`.
     count: u64,
-    /// Lowest [`Moment::changes`] of a state from which a list or a watch can start.
+    /// Number of changes that precede the oldest state from which a list or a watch can start.
     floor: u64,
     /// Lowest revision that has not expired.
     oldest: u64,
@@ -140,9 +141,9 @@ impl History {
         Ok(())
     }
 
-    /// Returns the object index and the new version of change number `number`, if recorded in `kept`.
+    /// Returns the index and the new [`Version`] of the object that change number `number` modified.
     ///
-    /// Changes are counted from 0.
+    /// Changes are counted from 0. Returns `None` if the record does not contain the change.
     pub(crate) fn get(&self, number: u64) -> Option<(usize, Version)> {
         let first = self.count - self.kept.len() as u64;
         let at = usize::try_from(number.checked_sub(first)?).ok()?;

@@ -34,7 +34,7 @@ pub(crate) struct ListRequest {
     pub(crate) from: ListFrom,
 }
 
-/// The state of the objects that a list response contains.
+/// The state of the objects to list: the newest state, or the state at a given revision.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListFrom {
     Newest,

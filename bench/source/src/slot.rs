@@ -1,7 +1,8 @@
 //! Computes the values that differ between the generated objects of one template.
 //!
 //! A template contains the bytes that are the same in all of its objects, and a range of fixed width for each
-//! value that differs. Each [`Slot`] is one of these values, for example a UUID.
+//! value that differs. Each [`Slot`] is one of these values, for example a UUID. A template is created from
+//! an object with placeholders: each slot has its own placeholder, which marks where its values are written.
 //!
 //! Guarantees:
 //! - a value is computed from the object's [`Identity`] and the slot, so no value is kept in memory;
@@ -34,9 +35,9 @@ const NEWEST: i64 = 1_780_272_000;
 /// Maximum age of an object, in seconds before [`NEWEST`]: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
-/// Placeholder time of the slot with index 0, in seconds since 1970. Each further index adds one second.
+/// Placeholder of a [`Slot::Time`] whose index in [`Slots`] is 0, in seconds since 1970.
 ///
-/// All times in a template that are not placeholders are earlier.
+/// For index `i`, the placeholder is `i` seconds later. All other times in a template are earlier.
 const MARKED_SECOND: i64 = 2_000_000_000;
 
 /// The encoding of an object in lists and watch events.
@@ -63,7 +64,7 @@ pub(crate) enum Slot {
     Node,
     /// The last three of the four numbers of the node's IP address.
     NodeAddress,
-    /// A time after the object's creation, as the difference in seconds.
+    /// A time. The field is the number of seconds from the object's creation to this time.
     Time(u8),
     /// Random hexadecimal digits. The fields are an id that is unique in the object, and the number of
     /// digits.
@@ -156,7 +157,9 @@ impl Slot {
         }
     }
 
-    /// Returns the length of the slot's value in bytes: in JSON, or before base64 for [`Slot::Data`].
+    /// Returns the length of the slot's value in JSON, in bytes.
+    ///
+    /// For [`Slot::Data`], returns the number of bytes before base64 encoding.
     fn width(self) -> usize {
         match self {
             Slot::Uid => 36,

@@ -21,7 +21,7 @@ use crate::history::{History, Moment, NoMoment};
 /// Maximum number of unread changes of a [`Reader`]; the next change waits for the reader.
 const LEAD_MAX: u64 = 64;
 
-/// Number of consecutive changes without a rate limit after which [`Source::emit`] yields.
+/// Number of changes after which [`Source::emit`] yields, if their rate is not limited.
 ///
 /// All tasks share one thread, so other tasks can run only when [`Source::emit`] yields.
 const CHANGES_IN_A_ROW: u64 = 256;
@@ -61,7 +61,7 @@ struct Counts {
 /// Numbers of requests, changes and sent events, which `GET /stats` returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
-    /// Number of list requests, one for each page.
+    /// Number of list requests that were answered; each page of a list is one request.
     pub(crate) lists: u64,
     pub(crate) watches: u64,
     /// Number of changes made.
@@ -104,7 +104,7 @@ pub(crate) struct Follower {
 // === impl Source ===
 
 impl Source {
-    /// Creates a source with unchanged objects; `clock` returns the timestamps of changes.
+    /// Creates a source whose objects have no changes yet; `clock` returns the timestamps of changes.
     pub fn new(corpus: Corpus, clock: Clock) -> Arc<Source> {
         let state = State {
             history: History::new(corpus.len()),

@@ -2,9 +2,9 @@
 //!
 //! This is a port of client-go's `BenchmarkSharedIndexInformer`.
 //!
-//! Guarantees: each read accesses every pod. A write is counted if the cache contains the changed pod, or a
-//! newer revision of it, when the handler receives the event of the write. At most [`WINDOW`] writes are in
-//! progress at a time, which means that the handler has not received their events yet.
+//! Guarantees: each read accesses every pod. A write is counted when the handler receives its event, if the
+//! cache then contains the changed pod or a newer revision of it. At most [`WINDOW`] writes are in progress
+//! at a time; a write is in progress until the handler receives its event.
 
 use std::{
     hint::black_box,
@@ -103,7 +103,9 @@ fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
 }
 
-/// Returns an update handler that counts a write if the cache contains it, and permits one more write.
+/// Returns an update handler that counts writes, and permits one more write after each update.
+///
+/// A write is counted only if the cache contains the updated pod or a newer revision of it.
 fn counting(
     pods: &SharedInformer<Pod>,
     done: &Arc<Done>,

@@ -1,12 +1,12 @@
 //! Authenticates and authorizes requests, by bearer tokens, client certificates and access rules.
 //!
 //! Guarantees:
-//! - On a server without tokens, a request without a client certificate has the user `system:anonymous`. A
-//!   server without access rules allows all users every request.
-//! - After the first token is granted, a request with neither a known token nor a client certificate receives
-//!   401, even after the last token is revoked.
-//! - On a server without tokens, a loopback port without TLS rejects a request that a browser sends for a web
-//!   page of another host, unless the builder allows remote clients (see [`browser`]).
+//! - Before the first token is granted, a request without a client certificate has the user
+//!   `system:anonymous`. After that, a request with neither a known token nor a client certificate receives
+//!   401, even after all tokens are revoked.
+//! - A server without access rules allows all users every request.
+//! - Before the first token is granted, a loopback port without TLS rejects a request that a browser sends
+//!   for a web page of another host, unless the builder allows remote clients (see [`browser`]).
 //! - A change of tokens or rules applies to every request that arrives after the change. It does not close
 //!   open watches, as in Kubernetes.
 //! - Tokens are compared in constant time, and no `Debug` output, log or message contains them.

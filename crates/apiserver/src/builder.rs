@@ -161,11 +161,12 @@ impl Builder {
         self
     }
 
-    /// Sets the seed of all random values: uids, generated names, default watch timeouts and fault
-    /// probabilities.
+    /// Sets the seed of uids, generated names, default watch timeouts and other random values.
     ///
-    /// Servers with the same seed respond to the same calls with the same bytes. By default, the seed is
-    /// random.
+    /// The random decisions of fault plans also use this seed. By default, the seed is random.
+    ///
+    /// Servers with the same seed and settings respond to the same calls with the same bytes, if their
+    /// [clocks](Builder::clock) return the same times.
     pub fn rng_seed(mut self, seed: u64) -> Builder {
         self.rng = Some(seed);
         self
@@ -193,10 +194,11 @@ impl Builder {
         self
     }
 
-    /// Adds access rules. A request for a resource receives 403 if no rule allows the request.
+    /// Adds access rules. If this method is not called, every user may send every request.
     ///
-    /// No rule is needed to read discovery, version and health, or to send a review of the user's own access
-    /// or identity.
+    /// If it is called, a request for a resource receives 403 unless a rule allows the request. No rule is
+    /// needed to read discovery, version and health, or to create a review of the user's own access or
+    /// identity, such as a `SelfSubjectAccessReview`. Members of the group `system:masters` need no rules.
     pub fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Builder {
         self.access.add_rules(rules);
         self

@@ -1,6 +1,7 @@
 //! Provides the wall-clock time that the server writes into objects.
 //!
-//! Guarantees: no other module reads the system clock, and the builder can replace the clock.
+//! Guarantees: no other module reads the system clock, and [`Builder::clock`](crate::builder::Builder::clock)
+//! can replace it.
 //!
 //! The module does not provide timers.
 

@@ -1,9 +1,13 @@
-//! Defines faults: the grammar of fault plans, the active rules, and the effects on response bodies.
+//! Parses fault plans, stores their rules, and applies faults to response bodies.
+//!
+//! A fault is a deliberate failure, such as an error response, a delay or a watch that ends early. A fault
+//! plan is a text with rules, actions and random seeds. A rule applies a fault to future requests that match
+//! the rule. An action runs immediately, and can for example end open watches.
 //!
 //! Guarantees:
-//! - A rule affects requests as soon as it is added. Its limits restrict the number of affected requests.
+//! - A rule affects requests as soon as it is added, and at most as many requests as its limits allow.
 //! - Rules apply in the order in which they were added.
-//! - A rule changes requests and their responses, never the store.
+//! - A rule can reject a request, or change or delay its response. A rule never changes the store.
 //!
 //! This module does not serve requests. The module [`fault_injection`](crate::fault_injection) serves the
 //! requests that add and remove rules.

@@ -105,7 +105,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// | `cut watch RESOURCE …` | The matching open watches end without an error. Events that a watch has not delivered are lost. |
 /// | `break watch RESOURCE …` | The matching open watches end with an error, as after a connection reset. |
 /// | `freeze watch RESOURCE …` | The matching watches, including watches opened later, send nothing and do not end at their deadline. |
-/// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. Watches opened later are no longer frozen if the `thaw` selects all watches that the `freeze` action selected. |
+/// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. For watches opened later, a `freeze` action remains in effect unless the `thaw` selects all watches that the action selects. |
 /// | `close watch RESOURCE …` | The matching open watches are closed like the watch of a slow reader: they deliver their queued events, then end without an error. |
 /// | `send "TEXT" to watch RESOURCE …` | The text is sent unchanged to the matching open watches. |
 /// | `send bookmarks to watch RESOURCE …` | The matching open watches that allow bookmarks receive a bookmark with the current revision. |

@@ -22,7 +22,10 @@ pub(crate) struct Before {
     failures: u64,
 }
 
-/// Guard that writes the pending batch to the disk when dropped, even if its task never runs.
+/// Guard that writes the pending batch to the disk when dropped.
+///
+/// A blocking task can own the guard. If the runtime shuts down before it runs the task, the batch is still
+/// written.
 struct FlushOnDrop(Option<Arc<Shared>>);
 
 impl Drop for FlushOnDrop {

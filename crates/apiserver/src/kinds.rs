@@ -17,7 +17,7 @@ use std::fmt;
 /// Built-in kinds of Kubernetes 1.36, one resource per line; the file's header explains the format.
 const V1_36: &str = include_str!("kinds/v1_36.tsv");
 
-/// Verbs of custom kinds, and of built-in kinds with `*` in the table.
+/// Verbs of custom kinds, and of built-in kinds whose verbs column in [`V1_36`] is `*`.
 const ALL_VERBS: [&str; 8] = [
     "create",
     "delete",

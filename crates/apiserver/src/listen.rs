@@ -207,10 +207,11 @@ impl Accepting {
     }
 }
 
-/// Accepts the next connection if fewer than [`CONNECTIONS_MAX`] connections are open.
+/// Accepts a connection, or returns `None` after a pause if no connection can be accepted.
 ///
-/// Otherwise, without a listener, or after an error, sleeps for [`PAUSE`] and returns `None`. If a fault
-/// refuses connections, sleeps until `refused`, the time at which the fault ends.
+/// No connection can be accepted if `listener` is `None`, if [`CONNECTIONS_MAX`] connections are open, or if
+/// accepting fails. The pause ends at `refused`, the end of a fault that refuses connections. If `refused` is
+/// `None`, the pause lasts for [`PAUSE`].
 async fn next(
     listener: Option<&TcpListener>,
     open: usize,

@@ -183,7 +183,7 @@ fn owner_errors(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Returns whether `api_version` contains a version, as required by Go's `ParseGroupVersion`.
+/// Returns whether Kubernetes' function `ParseGroupVersion` finds a version in `api_version`.
 fn names_version(api_version: &str) -> bool {
     let version = match api_version.split_once('/') {
         Some((_, version)) => version,

@@ -67,7 +67,9 @@ pub struct LoggedRequest {
     ///
     /// The status remains `None` if a fault resets the connection.
     pub status: Option<u16>,
-    /// Revision of the list or object in the response. `None` for any other response.
+    /// Resource version of the list or object in the response, or of the bound or deleted object.
+    ///
+    /// `None` for any other response.
     pub revision: Option<u64>,
     /// Faults that have affected the request or its response, without duplicates, in order of their first
     /// effect.
@@ -166,7 +168,9 @@ impl RequestLog {
         self.requests.iter()
     }
 
-    /// Returns the number of requests that are missing from this copy because the log reached its limits.
+    /// Returns the number of requests that the full log dropped before this copy was made.
+    ///
+    /// Filter methods do not change this number, and [`RequestLog::clear`] does not reset it.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -229,7 +233,9 @@ impl Recorder {
         Arc::new(request)
     }
 
-    /// Records the status and revision of the response to a request that the log still contains.
+    /// Records the status and revision of the response to a logged request.
+    ///
+    /// Does nothing if the log no longer contains the request.
     pub(crate) fn answered(&self, sequence: u64, status: u16, revision: Option<u64>) {
         if let Some(request) = self.inner.lock().find(sequence) {
             request.status = Some(status);

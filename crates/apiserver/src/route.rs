@@ -38,8 +38,7 @@ pub enum Verb {
     Delete,
     /// Deletes those objects of a collection that match the selectors of the request (DELETE).
     DeleteCollection,
-    /// Any other request: discovery, health, version, an unserved path, or a method that the path does not
-    /// support.
+    /// Any other request, such as discovery, `/healthz`, an unknown path, or the PUT of a collection.
     Other,
 }
 

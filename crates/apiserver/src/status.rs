@@ -160,7 +160,7 @@ impl ApiError {
         .caused_by("", &cause, "")
     }
 
-    /// Adds the resource and the object to the details; `name` may be empty.
+    /// Sets the resource and the object's name in the error's details.
     pub(crate) fn about(mut self, kind: &Kind, name: &str) -> ApiError {
         let details = self.0.details.get_or_insert_default();
         name.clone_into(&mut details.name);
@@ -251,7 +251,9 @@ impl ApiError {
         ApiError::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// Returns the 409 error if all generated names, of which `name` is the last, are in use.
+    /// Returns the 409 error for a create request with `generateName` if every name tried is in use.
+    ///
+    /// `name` is the last name tried.
     pub(crate) fn no_free_name(kind: &Kind, name: &str) -> ApiError {
         let message = format!(
             "{} {name:?} already exists, the server was not able to generate a unique name for the object",
@@ -309,7 +311,7 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the 410 error for a watch that starts at a compacted revision, without a watch cache.
+    /// Returns the 410 error of a server without a watch cache, for a watch from a compacted revision.
     pub(crate) fn watch_compacted() -> ApiError {
         let message = "The resourceVersion for the provided watch is too old.";
         ApiError::new(410, "Expired", message)

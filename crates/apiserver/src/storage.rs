@@ -79,7 +79,7 @@ pub(crate) struct Storage {
     forgotten_at: Option<Instant>,
 }
 
-/// The objects of one resource in all its versions, and their recent events.
+/// The objects of one resource in all its API versions, and their recent events.
 #[derive(Default)]
 struct Collection {
     objects: Objects,
@@ -248,10 +248,10 @@ impl Storage {
         }
     }
 
-    /// If dropped object states that are still in use need too much memory, returns the commit time of the
-    /// newest dropped event.
+    /// Checks the memory of old object versions that only unfinished lists and watches still use.
     ///
-    /// Only lists and watches that started before this time hold dropped states.
+    /// If this memory exceeds its limit, returns the commit time of the newest event dropped from a log. A
+    /// list of the latest revision that started after this time uses none of these versions.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }
@@ -307,7 +307,7 @@ impl Storage {
 
 #[cfg(test)]
 impl Storage {
-    /// Sets the maximum bytes of the event logs, and of dropped object states still in use.
+    /// Sets the maximum bytes of the event logs, and of old object versions that only lists and watches use.
     pub(crate) fn bound_history(&mut self, history_bytes_max: usize, outlived_bytes_max: usize) {
         self.history_bytes_max = history_bytes_max;
         self.outlived = Outlived::of(outlived_bytes_max);

@@ -32,7 +32,9 @@ pub(crate) enum Part {
     Main,
     /// The subresource `status`.
     Status,
-    /// The subresource `finalize`: the members of [`Part::Main`], and `spec.finalizers` of a namespace.
+    /// The subresource `finalize`: like [`Part::Main`], but the write can change the `spec` of a namespace.
+    ///
+    /// A write to [`Part::Main`] of a namespace keeps the stored `spec`.
     Finalize,
     /// The subresource `binding` of a pod: `spec.nodeName` and `status`.
     Binding,
@@ -60,7 +62,9 @@ pub(crate) struct Strategy {
     pub(crate) creates_on_update: bool,
     /// Whether the response to a deletion is the object instead of a `Status` (`ReturnDeletedObject`).
     pub(crate) returns_deleted: bool,
-    /// Prefix of the resource's etcd keys, if it is not the resource's plural name.
+    /// Prefix of the resource's keys in Kubernetes' etcd after `/registry/`, for error messages.
+    ///
+    /// `None` means the plural name, or `group/plural` for a custom resource.
     pub(crate) stored_at: Option<&'static str>,
     /// The fields that field selectors can compare.
     pub(crate) fields: FieldTable,
@@ -76,7 +80,7 @@ pub(crate) struct Hooks {
     pub(crate) prepare: fn(&mut Object),
     /// Completes the initial `status` of a new object, given the status, the object and the creation time.
     pub(crate) prepare_status: fn(&mut Value, &Object, &str),
-    /// Adds required members to a new object that already has its name.
+    /// Adds required members to a new object. Runs after the server has evaluated `generateName`.
     pub(crate) prepare_create: fn(&mut Object),
     /// Returns the errors of a new object's fields (`Validate`).
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,

@@ -202,14 +202,16 @@ impl Cache {
         }
     }
 
-    /// Returns the revision of the newest event that must leave the full window, if any.
+    /// Returns the revision of the newest event to remove, or `None` if the window is within its capacity.
     fn overflow(&self, log: &VecDeque<Arc<Event>>) -> Option<u64> {
         let revision = nth_newest(log, self.capacity)?.revision;
         (revision > self.horizon).then_some(revision)
     }
 
-    /// Doubles the capacity if the full window spans less than [`ADAPTIVE_AGE`]. Halves the capacity if a
-    /// quarter of the window spans more than [`ADAPTIVE_AGE`].
+    /// Doubles the capacity if the newest `capacity` events span less than [`ADAPTIVE_AGE`].
+    ///
+    /// Halves the capacity if the newest quarter of these events spans more than [`ADAPTIVE_AGE`]. The
+    /// capacity stays between [`ADAPTIVE_EVENTS_MIN`] and [`LOG_EVENTS_MAX`].
     fn adapt(&mut self, log: &VecDeque<Arc<Event>>) {
         let Some(newest) = log.back() else { return };
         let age = |event: &Arc<Event>| newest.at.saturating_duration_since(event.at);
@@ -255,7 +257,7 @@ impl Cache {
         self.watchers.retain(|watcher| !wanted(&watcher.request));
     }
 
-    /// Closes every watcher that has queued events up to `horizon`, and frees these events.
+    /// Closes every watcher whose queue contains an event at or below `horizon`, and empties the queue.
     pub(crate) fn close_behind(&mut self, horizon: u64) {
         self.watchers.retain(|watcher| {
             let is_behind = watcher.sender.waits_since(horizon);

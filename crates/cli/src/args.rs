@@ -47,8 +47,7 @@ pub(crate) enum Asked {
     Wrongly(String),
 }
 
-/// See what an informer sees: an embedded Kubernetes API server, and a control plane that uses only
-/// informers.
+/// Run an embedded Kubernetes API server, and a small control plane whose loops observe it through informers.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-informer", version)]
 struct Typed {
@@ -95,8 +94,8 @@ struct TypedDemo {
     /// Namespace on the real server; default is that of the context.
     #[arg(long, value_name = "NAME", requires = "kubeconfig")]
     namespace: Option<String>,
-    /// Let the demo's loops act on a real server without a control plane of its own; by default they only
-    /// observe.
+    /// Let the demo's loops change objects on the real server; use only if that server has no control plane.
+    /// Without this flag, the loops only observe a real server.
     #[arg(long, requires = "kubeconfig")]
     act: bool,
     /// Write the embedded server's request log to this file, one JSON object per line.
@@ -124,8 +123,8 @@ struct TypedServe {
     /// Create, update and delete seeded objects at this rate, for example 500/s or 30/m.
     #[arg(long, value_name = "RATE", requires = "seed_objects")]
     churn: Option<Rate>,
-    /// Inject the faults of this plan, for example 'watch pods: cut after 3 events', or of @FILE; the plan
-    /// can then also be changed over HTTP.
+    /// Inject the faults of a plan: its text, for example 'watch pods: cut after 3 events', or @FILE to read
+    /// it from a file. With this flag, the plan can also be changed over HTTP while the server runs.
     #[arg(long, value_name = "PLAN|@FILE")]
     fault: Option<FaultPlan>,
     /// Run the demo's control loops, so that a Deployment results in running pods.
@@ -134,8 +133,8 @@ struct TypedServe {
     /// Serve lists and watches from a watch cache, as kube-apiserver does; with false, storage serves them.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = ArgAction::Set)]
     watch_cache: bool,
-    /// Number of past events per resource from which a watch can start; 0 disables the watch cache. Default:
-    /// the events of the last 75 seconds, but at least 100 and at most 102400 events.
+    /// Maximum number of past events that a new watch can request, per resource; 0 disables the watch cache.
+    /// Default: the events of the last 75 seconds, but at least 100 and at most 102400 events.
     #[arg(long, value_name = "EVENTS")]
     default_watch_cache_size: Option<usize>,
     /// Overrides --default-watch-cache-size for single resources, for example

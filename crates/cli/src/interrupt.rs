@@ -2,8 +2,8 @@
 //!
 //! Guarantees:
 //! - after [`Interrupt::listen`], these signals do not end the process by themselves;
-//! - a signal that arrives between two calls of [`Interrupt::next`] is not lost. The next call returns it;
-//! - a signal that arrives several times before a call is returned only once.
+//! - a signal that arrives between two calls of [`Interrupt::next`] is not lost: a later call returns it;
+//! - if the same signal arrives several times between two calls, it is returned only once.
 
 use std::{future::Future, io, time::Duration};
 

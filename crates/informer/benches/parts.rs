@@ -112,7 +112,9 @@ async fn work_queue() -> Result<Taken> {
 
 // === Informer ===
 
-/// Measures the time from the first watch event to the last call of a handler, per event.
+/// Measures the time from sending the first watch event until all handlers have received all events.
+///
+/// An operation is one event, regardless of the number of handlers.
 async fn fan_out(handlers: u64) -> Result<Taken> {
     let (source, events) = MemorySource::new((0..PODS).map(|number| small_pod(number, 1)));
     let (pods, controller) = SharedInformer::<Pod>::builder(source).build();

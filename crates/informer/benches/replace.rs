@@ -168,7 +168,7 @@ impl Processor {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Returns the time that the thread was runnable but did not run, or zero if unknown.
+    /// Returns the total time so far that the thread was runnable but did not run, or zero if unknown.
     fn waited_for(&mut self) -> Duration {
         let read = |file: &mut File| {
             let mut text = String::new();

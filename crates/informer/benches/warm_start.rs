@@ -51,7 +51,7 @@ const OBJECTS: usize = 100_000;
 
 const ROUNDS: usize = 3;
 
-/// Maximum ratio of the peak memory of a load of the packed cache to the memory two seconds later.
+/// Maximum peak memory while the packed cache loads, as a multiple of the memory 2 s after the load.
 const PEAK_MAX: f64 = 1.15;
 
 const POLL_MAX: Duration = Duration::from_millis(5);

@@ -2,8 +2,8 @@
 //!
 //! Each way has its own informer. Dynamic objects are for kinds that are known only at run time.
 //!
-//! On a cluster, the example creates the `CustomResourceDefinition`, and deletes it at the end. The embedded
-//! server serves the resource from the start.
+//! The example creates the `CustomResourceDefinition`, and deletes it at the end. Without arguments, the
+//! example runs on an embedded API server, which serves the resource from the start.
 //!
 //! `cargo run -p kube-informer --example custom_resource [-- --kubeconfig FILE --context NAME]`
 

@@ -78,15 +78,17 @@ pub(crate) enum Command<K> {
         Box<dyn IndexRef + Send>,
         oneshot::Sender<Result<Index<K>, NotRemovable>>,
     ),
-    /// Requests a reply when the handlers' buffers contain all changes that are visible in the store.
+    /// Requests a reply after all changes in the store have been added to the handlers' buffers.
     Settle(oneshot::Sender<()>),
-    /// Adds one list of saved objects per source to the store, and requests a reply afterwards.
+    /// Queues objects that were loaded from a file, and requests a reply when the store contains them.
     ///
-    /// A source is one list and watch of the informer.
+    /// Each delta is the full list of one source, which is one list and watch of the informer.
     Fill(Vec<Delta<K>>, oneshot::Sender<()>),
     /// Requests a snapshot with all objects, or the reason why none is available.
     Snapshot(oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>),
-    /// Reports that the decoding of a stored object has failed. Sent once for each state of an object.
+    /// Marks a stored object as broken because a reader failed to decode it.
+    ///
+    /// Sent at most once until the object is replaced in the store.
     FoundBroken(ObjectName),
 }
 
@@ -225,7 +227,10 @@ struct Serving<K> {
     arrived: BTreeSet<SourceId>,
     /// Sources whose first list is in the store.
     listed: BTreeSet<SourceId>,
-    /// Tracks whether the server has confirmed the objects that were loaded from a file. Sync waits for this.
+    /// Tracks the first data from the server after objects were loaded from a file.
+    ///
+    /// The informer syncs only when the first list or event of each source is in the store. `None` if no
+    /// objects were loaded from a file.
     unconfirmed: Option<Unconfirmed>,
     /// Channels through which the loop will reply to pending requests for a snapshot.
     snapshot_requests: Vec<oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>>,
@@ -287,10 +292,10 @@ where
         self.close().await;
     }
 
-    /// Applies about one batch of queued changes to the store, and delivers them to the handlers.
+    /// Applies queued changes to the store, and delivers them to the handlers.
     ///
-    /// Stops earlier if a handler's buffer is full. Returns whether the queue may contain more changes to
-    /// pop.
+    /// Stops after at least [`Bounds::batch`] changes, or when the queue is empty or [`Self::room`] is 0.
+    /// Returns true only in the first case, in which the queue may contain more changes to pop.
     async fn pop(&mut self) -> bool {
         let batch = self.parts.bounds.batch;
         let mut told = 0;
@@ -409,9 +414,10 @@ where
         }
     }
 
-    /// Executes one command. For a [`Command::FoundBroken`], also executes those that directly follow it.
+    /// Executes one command. Executes consecutive [`Command::FoundBroken`] commands together.
     ///
-    /// Returns a received command that the caller must still execute.
+    /// To find consecutive commands, the method may receive one command of another type. The method returns
+    /// that command, and the caller must execute it.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
             indexer,

@@ -1,9 +1,11 @@
 //! Decodes the bytes of a frame (one list item or one watch event) into an [`Object`].
 //!
-//! Guarantees: an object is decoded once, before it is delivered, whatever the number of handlers. Exception:
-//! without a transform, a lazy or packed cache decodes an object when it is read. If an object does not
-//! decode, or its transform fails, the result is a broken [`Object`] with the error. Other objects are not
-//! affected.
+//! Guarantees:
+//! - An object is decoded once, before it is delivered, whatever the number of handlers. Exception: without a
+//!   transform, a cache that stores objects as bytes (informer options `lazy` and `packed`) decodes an object
+//!   when it is read.
+//! - If an object does not decode, or its transform fails, the result is a broken [`Object`] with the error.
+//!   Other objects are not affected.
 
 mod known;
 mod restore;
@@ -50,12 +52,12 @@ impl<K> Decoder<K> {
         Self { pruning, ..self }
     }
 
-    /// Sets the form in which the cache stores objects, such as packed.
+    /// Sets the form in which the cache stores objects: decoded, or as plain or compressed bytes.
     pub(crate) fn keeping(self, form: Form<K>) -> Self {
         Self { form, ..self }
     }
 
-    /// Returns a decoder that leaves slow work to [`Housekeeping`](crate::object::Housekeeping).
+    /// Returns a decoder that leaves compression to [`Housekeeping`](crate::object::Housekeeping).
     pub(crate) fn urgent(self) -> Self {
         Self {
             form: self.form.urgent(),
@@ -179,7 +181,10 @@ where
         }
     }
 
-    /// Reads the identity if the decoder needs it before decoding; `at` is the position of `metadata`.
+    /// Reads the [`Identity`] (name, revision, …) if `known`, pruning or on-demand decoding needs it.
+    ///
+    /// `at` is the byte position of the value of `metadata` in JSON. If `at` is `None`, returns `None`. For
+    /// protobuf, any number has the same effect.
     fn identity<'a>(
         &self,
         encoded: Encoded<'a>,
@@ -191,7 +196,9 @@ where
         encoded.identity_at(at.filter(|_| is_wanted)?, is_unread)
     }
 
-    /// Decodes an object that has the expected kind or no kind; `identity` may be read already.
+    /// Decodes an object that has the expected kind or no kind.
+    ///
+    /// If `identity` is `None`, the function reads the identity from `encoded` when it needs it.
     fn of_kind(
         &self,
         encoded: Encoded<'_>,
@@ -325,7 +332,7 @@ fn unread<K>(
 /// Decodes an object as a `K`.
 ///
 /// # Errors
-/// Returns an error, without values of the object, if decoding fails or panics.
+/// Returns an error if decoding fails or panics. The error does not quote values of the object.
 pub(crate) fn open<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<K, Unfit> {
     confined(|| encoded.decode()).unwrap_or_else(|Panicked| Err(panicked()))
 }

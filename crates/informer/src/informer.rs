@@ -48,7 +48,8 @@ pub struct Informer;
 impl Informer {
     /// Returns a builder of an informer that lists and watches `source`. The builder has no handler yet.
     ///
-    /// The default name of the informer consists of its kind and scope, such as `pods in shop`.
+    /// The default name of the informer describes the listed objects, such as `pods in shop` for the pods in
+    /// namespace `shop`.
     pub fn builder<K>(source: impl ListerWatcher) -> InformerBuilder<K, Callbacks<K>>
     where
         K: Resource + Send + Sync + 'static,

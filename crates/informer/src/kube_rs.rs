@@ -52,17 +52,19 @@
 //! it stores. A store of [`Shared`] contains only handles to the objects of the cache. On a 64-bit machine,
 //! the store of [`Shared`] uses for each object:
 //!
-//! - 104 bytes for the key and a pointer, in a hash table of which between 7/16 and 7/8 is used;
+//! - about 120 to 240 bytes in a hash table. A slot of the table has 104 bytes for the key and a pointer, and
+//!   between 7/16 and 7/8 of the slots are used;
 //! - 32 bytes for the handle;
 //! - the text of four strings: name, namespace, uid and revision.
 //!
 //! With the overhead of the allocations, the sum is about 300 to 400 bytes per object, independent of the
 //! object's size. A store of `K` uses the same amount in addition to its copy of the object.
 //!
-//! A kind that is used only as a trigger (`owns_stream`, `watches_stream`) has no store. For such a kind,
-//! each event of an owned object costs one copy of the object's metadata. An informer that was built with
-//! `packed()` or `lazy()` decodes an object when the object is read. The stream of such an informer also
-//! stores the name and a handle of each object.
+//! A kind that is used only as a trigger (`owns_stream`, `watches_stream`) has no store. With
+//! `owns_stream`, each event costs one copy of the object's metadata.
+//!
+//! An informer that was built with `packed()` or `lazy()` decodes an object when the object is read. For such
+//! an informer, the stream of [`watcher`] also stores the name and a handle of each object.
 //!
 //! # State that a reconciler reads
 //!

@@ -30,9 +30,9 @@ pub struct Limits {
     /// Maximum number of objects of one source, which is one list and watch. The default of 5,000,000 is ten
     /// times the number of objects of one kind in the largest clusters.
     ///
-    /// A list or streaming list with more objects fails. A watch fails when it receives a new object while
-    /// the cache contains more than this many objects of the source. Objects that the watch has received and
-    /// that are not in the cache yet are not counted.
+    /// A list or streaming list with more objects fails. For a watch, the limit is not exact. A watch fails
+    /// when it receives a new object and the cache already contains more objects of the source than the
+    /// limit. Received objects that are not in the cache yet are not counted.
     pub objects: usize,
     /// Maximum size in bytes of one list, with all its pages. The default is 16 GiB. The limit also applies
     /// to a streaming list.
@@ -115,11 +115,11 @@ pub const DISCOVERY_BYTES: usize = 32 << 20;
 /// API servers end every request except a watch after one minute (`--request-timeout`).
 pub const LIST_STALL: Duration = Duration::from_secs(60);
 
-/// Maximum time for which a watch stays open without an event after its requested timeout. After this time,
-/// the watch fails.
+/// Maximum time for which a watch stays open after its requested timeout. After this time, the watch fails.
+/// Each complete event after the requested timeout restarts this time.
 ///
 /// A server ends a watch at the requested timeout. If the watch remains open, the connection was probably
-/// lost. Bytes that do not complete an event do not count as an event.
+/// lost.
 pub const WATCH_GRACE: Duration = Duration::from_secs(30);
 
 /// Maximum delay of a retry that a server can request with the header `Retry-After`. A longer delay is

@@ -69,10 +69,11 @@ pub trait Metrics: Send + Sync + 'static {
 
     /// Returns the value that receives the [`WorkQueueObserved`] events of a new work queue.
     ///
-    /// The library calls this method when a work queue is created. The returned value is dropped after the
-    /// queue's last handle and last item were dropped. The drop may happen inside
-    /// [`WorkQueueSampler::sample`]. To avoid a deadlock, don't call `sample` while you hold a lock that the
-    /// `Drop` implementation of the returned value acquires.
+    /// The library calls this method when a work queue is created. The returned value is dropped after all
+    /// handles of the queue, and all [`Item`](crate::workqueue::Item)s that workers hold, have been dropped.
+    /// If [`WorkQueueSampler::sample`] runs at that time, `sample` may drop the returned value. To avoid a
+    /// deadlock, don't call `sample` while you hold a lock that the `Drop` implementation of the returned
+    /// value acquires.
     fn work_queue(
         &self,
         name: &Arc<str>,
@@ -145,8 +146,8 @@ impl InformerIdentity {
 pub enum Observed {
     /// A reflector lists its objects again, for the given reason.
     Relist(RelistReason),
-    /// A list has completed or failed. The event covers all pages of the list and the immediate retries of
-    /// its requests.
+    /// A list has completed or failed. The event covers all pages of the list, and all retries that the
+    /// reflector sends without a pause.
     List {
         /// Time from the first request of the list until the store accepted the list, or until the list
         /// failed.
@@ -173,15 +174,15 @@ pub enum Observed {
     /// A request failed, a response ended early, or the store did not accept received data. The value is the
     /// class of the error.
     Failed(Class),
-    /// The informer ignored a received event, or the cache does not contain a received object as the server
-    /// sent it. Other objects are not affected.
+    /// The informer ignored a received event or object, or the cached object is
+    /// [broken](crate::Object::broken) or was modified by the program. Other objects are not affected.
     Skipped(Skipped),
     /// A consistency check has compared the cached objects of one reflector with the objects of the server.
     Checked(Checked),
     /// A batch of changes was applied to the store and passed to the buffers of the handlers.
     Batch {
-        /// Number of changes in the batch. If the queue stores a whole list as one change, the list counts as
-        /// one.
+        /// Number of changes in the batch. A list counts as one change, but a
+        /// [`DeltaFifo`](crate::queue::DeltaFifo) queue splits it into one change per object.
         changes: usize,
         /// Time from the start of applying the batch until the batch was in the buffers of all handlers.
         took: Duration,
@@ -191,7 +192,8 @@ pub enum Observed {
         /// The time includes all delays inside the informer, but not those in the server and the network.
         lag: Option<Duration>,
     },
-    /// Changes of cached objects were passed to handlers. The value contains the numbers of these changes.
+    /// Cached objects changed, and the changes are passed to the handlers. The value counts the changes by
+    /// type.
     ///
     /// A change counts once, even if several handlers receive it. An unchanged object of a list or a resync
     /// does not count.
@@ -324,8 +326,8 @@ impl WatchEvent {
     }
 }
 
-/// The reason why the informer ignored a received event, or why the cache does not contain a received object
-/// as the server sent it.
+/// The reason why the informer ignored a received event or object, or why the cached object is broken or
+/// modified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Skipped {
@@ -334,7 +336,7 @@ pub enum Skipped {
     /// If the object has a name, the cache contains it as a broken object
     /// ([`Object::broken`](crate::Object::broken)).
     Undecodable,
-    /// The queue's key function returned an error for the object.
+    /// The key function of the informer's [`Queue`](crate::queue::Queue) failed for the object.
     Keyless,
     /// This library does not know the type of the event.
     UnknownEvent,
@@ -393,7 +395,7 @@ impl Checked {
     }
 }
 
-/// Numbers of changes of cached objects that were passed to handlers, by type.
+/// Counts the changed objects that were passed to handlers, by type of change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Told {
@@ -409,7 +411,10 @@ pub struct Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkQueueObserved {
-    /// A worker received an item. The value is the time from the item's first addition to the receipt.
+    /// A worker received an item. The value is the time for which the item waited in the queue.
+    ///
+    /// The time starts when the item is added, even if a worker still processes the item. A delayed addition
+    /// starts the time when the delay ends. Another addition of the waiting item does not restart the time.
     Queued(Duration),
     /// A worker finished an item. The value is the time from the receipt of the item to the end of its
     /// processing.

@@ -1,8 +1,8 @@
 //! Defines an overlay that adds a program's own writes to an informer's cache, until the cache contains them.
 //!
 //! - A read compares the revisions of the cached state and of the local write, and returns the newer one.
-//! - A read does not return an object that was deleted through the overlay, even if the cache still contains
-//!   it.
+//! - A read does not return an object whose deletion was recorded with [`MutationCache::delete`], even if the
+//!   cache still contains it.
 //! - A write is dropped when the revision of the cache reaches the write's revision. The cache then contains
 //!   the write or a newer state, or the object was deleted.
 //! - Writes and deletions have a maximum lifetime, and their numbers are limited.
@@ -75,9 +75,10 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 ///
 /// # Limits
 ///
-/// Above its capacity, the overlay drops the oldest write or deletion. Reads then return the cached state
-/// again. Lifetimes are measured with tokio's clock. There is no background task. Expired writes and
-/// deletions stay in memory until the next call of a method of the overlay.
+/// The capacity limits the number of writes and, separately, the number of deletions. When one number exceeds
+/// the capacity, the overlay drops the oldest write or the oldest deletion, respectively. Reads then return
+/// the cached state again. Lifetimes are measured with tokio's clock. There is no background task. Expired
+/// writes and deletions stay in memory until the next call of a method of the overlay.
 ///
 /// # Event-driven programs
 ///
@@ -211,8 +212,8 @@ where
     /// Adds an object to the overlay, in the state that the server returned for a write request. Returns the
     /// object's name.
     ///
-    /// The object is not added if the cache or the overlay has a newer state, or if its uid was deleted
-    /// through the overlay.
+    /// The object is not added if the cache or the overlay has a newer state, or if the overlay contains a
+    /// deletion of this object, recorded with [`delete`](MutationCache::delete).
     ///
     /// # Errors
     /// Returns [`PutError`] if the object has no name, or if its revision is missing or is not a positive

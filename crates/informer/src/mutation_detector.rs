@@ -6,6 +6,8 @@
 //! A cached object is behind an `Arc`, so code can mutate it only if its type has interior mutability (a
 //! field with a `Mutex`, an atomic or a `OnceCell`).
 //!
+//! An object state is one version of an object: the value behind one `Arc`.
+//!
 //! # Guarantees
 //!
 //! - The detector copies an object state before a handler, reader or index function can access the state.
@@ -52,7 +54,7 @@ struct Copied<K> {
     name: ObjectName,
     revision: ResourceVersion,
     shared: Weak<K>,
-    /// Copy of the object that `shared` pointed to when the informer received the object.
+    /// Copy of the object behind `shared`, made before any handler or reader can mutate the object.
     copy: Box<K>,
 }
 

@@ -78,7 +78,7 @@ pub struct Object<K> {
 struct Inner<K> {
     name: ObjectName,
     revision: ResourceVersion,
-    /// Size of the received or saved object in bytes; zero if it was created or failed to decode.
+    /// The result of [`Object::wire_bytes`], at most `u32::MAX`.
     wire_bytes: u32,
     uid: UidHash,
     body: Body<K>,
@@ -127,7 +127,7 @@ impl<K> Object<K> {
         self.inner.body.open(&self.inner.name, true)
     }
 
-    /// Like [`Object::get`], but a lazy cache, which stores bytes until the first read, keeps the bytes.
+    /// Like [`Object::get`], but a lazy cache does not replace the stored bytes with the decoded object.
     pub(crate) fn peek(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, false)
     }
@@ -140,11 +140,11 @@ impl<K> Object<K> {
         self.inner.body.live()
     }
 
-    /// Returns the error of an object that failed to decode; `None` if no decoding has failed yet.
+    /// Returns the decode error if the object failed to decode before this handle was created.
     ///
-    /// A packed or lazy cache decodes an object on the first read. If decoding fails, the cache stores a new
-    /// handle to the object, which returns the error. Clones of the previous handle continue to return
-    /// `None`.
+    /// A packed or lazy cache creates the handle first, and decodes the object on the first read. If decoding
+    /// fails, the cache replaces its handle with one that returns the error. Handles that the cache returned
+    /// earlier continue to return `None`.
     pub fn broken(&self) -> Option<&DecodeError> {
         self.inner.body.broken()
     }
@@ -206,7 +206,10 @@ impl<K> Object<K> {
         self.inner.wire_bytes.into()
     }
 
-    /// Creates a handle to a decoded object, with the identity that the server sent before any transform.
+    /// Creates a handle to a decoded object.
+    ///
+    /// The handle stores `name`, `revision` and `uid` separately, because a transform may have changed them
+    /// in `object`.
     pub(crate) fn identified(
         name: ObjectName,
         revision: ResourceVersion,
@@ -244,7 +247,10 @@ impl<K> Object<K> {
         (handle + self.inner.body.size()) as u64
     }
 
-    /// Returns the size in bytes of data that the cache's objects share, such as dictionaries.
+    /// Returns the size in bytes of a packed cache's compression dictionaries and training samples.
+    ///
+    /// A packed cache stores objects as compressed bytes, and all its objects share this data. Returns `None`
+    /// in other caches, and for an object that failed to decode.
     pub(crate) fn shared_bytes(&self) -> Option<u64> {
         self.inner.body.shared_size().map(|size| size as u64)
     }

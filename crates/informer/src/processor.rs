@@ -87,9 +87,9 @@ where
         self.listeners.retain(|listener| listener.id != id);
     }
 
-    /// Adds an applied batch's changes to the listeners' buffers.
+    /// Adds an applied batch's changes to the listeners' buffers, without waiting for handlers.
     ///
-    /// Does not wait for handlers, or for room in a full `Block` buffer.
+    /// Does not check the capacity of `Block` buffers. The caller limits each batch by [`room`](Self::room).
     pub(crate) async fn distribute(&self, changes: &[Change<K>]) {
         let now = Instant::now();
         let together = |one: &Change<K>, next: &Change<K>| is_single(one) && is_single(next);
@@ -173,7 +173,8 @@ where
 
     /// Selects the listeners that receive the next resync, and returns whether there are any.
     ///
-    /// The caller must pass a resync to [`distribute`](Self::distribute) before the next call.
+    /// If so, the caller must pass the resync's changes to [`distribute`](Self::distribute) before the next
+    /// call.
     pub(crate) fn tick(&mut self) -> bool {
         let mut due = self.schedule.tick(Instant::now());
         // A listener that still handles its last resync does not receive another. Otherwise the
@@ -189,7 +190,7 @@ where
 
     /// Closes all buffers, waits for the handler tasks, and returns the number of discarded events.
     ///
-    /// [`Closing::Drain`] delivers waiting events until the deadline, and [`Closing::Discard`] none.
+    /// [`Closing::Drain`] delivers waiting events until its deadline. [`Closing::Discard`] discards them.
     pub(crate) async fn close(mut self, closing: Closing) -> u64 {
         for listener in &self.listeners {
             listener.buffer.close(closing);

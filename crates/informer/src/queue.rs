@@ -50,7 +50,7 @@ pub trait Queue<K>: Send {
     #[doc(alias = "Bookmark")]
     fn push(&mut self, delta: Delta<K>, known: &dyn Known<K>) -> Result<(), KeyError<K>>;
 
-    /// Queues a complete list of one source. `known` is the current content of the store.
+    /// Queues a complete list of one source (a reflector). `known` is the current content of the store.
     ///
     /// The list deletes the objects of the source that it does not contain. [`DeltaFifo`] queues a deletion
     /// for each of them. With [`InOrder`], the store deletes them when it applies the list.
@@ -82,8 +82,9 @@ pub trait Queue<K>: Send {
 
     /// Returns whether the queue preserves the order of changes of different objects.
     ///
-    /// If true, the store contains the objects of each source as they were at one revision, after every
-    /// batch. If false, this holds only after all queued changes were applied. The default is `false`.
+    /// If true, the store is consistent after every applied batch: for each source, it contains the objects
+    /// that existed at one revision. If false, the store is consistent only after all queued changes are
+    /// applied. The default is `false`.
     fn keeps_order(&self) -> bool {
         false
     }
@@ -125,8 +126,8 @@ pub struct Batch<K> {
     /// The store then contains all changes of the source up to the revision. If the store has already reached
     /// a higher revision, the entry has no effect.
     ///
-    /// A changed object can have a higher revision than its source reaches, because a queue may return a
-    /// newer change of one object before an older change of another object.
+    /// An object in `deltas` can have a higher revision than the entry of its source, because a queue may
+    /// return a newer change of one object before an older change of another object.
     pub reached: Vec<(SourceId, ResourceVersion)>,
 }
 
@@ -179,10 +180,10 @@ impl<K> std::error::Error for KeyErrors<K> {
     }
 }
 
-/// Returns the largest revision of each source in `deltas`, ignoring lists.
+/// Returns the highest revision of each source in `deltas`, ignoring lists.
 ///
-/// After a restore from a backup, a server can assign lower revisions. Only revisions since the last restore
-/// count.
+/// If the server was restored from a backup between two changes, revisions from before the restore are
+/// ignored, because the restored server can assign lower revisions.
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {

@@ -165,15 +165,18 @@ pub struct Reflector<K, S> {
     pub(crate) report: Reporter,
     pub(crate) requests: RequestOptions,
     pub(crate) rng: fastrand::Rng,
-    /// Revision that the store has accepted. A reflector that replaces this one continues to use it.
+    /// Newest revision that the store has accepted, recorded when the reflector stops. Shared with the
+    /// reflectors that [`again`](Self::again) returns.
     pub(crate) reached: Reached,
-    /// Saved revision at which to start the watch, until the store has accepted a change.
+    /// Revision at which a [warm start](crate::warm_start) resumes, with a watch as the first request.
+    ///
+    /// Set to `None` when the store accepts a change.
     pub(crate) from: Option<ResourceVersion>,
     /// Reason of the first list, for metrics; `None` if this reflector does not replace another one.
     pub(crate) relists: Option<RelistReason>,
-    /// Receives requests from the consistency check for a new list.
+    /// Receives the consistency check's requests to list again.
     pub(crate) relist: RelistSignal,
-    /// Guard of a standalone reflector, which reports the stop when dropped.
+    /// Reports on drop that the reflector has stopped. Set only in a standalone reflector.
     ///
     /// Must be the last field, to be dropped last.
     pub(crate) alone: Option<StoppedGuard>,

@@ -5,13 +5,13 @@
 //! - The cache converges to the server's collection. The cache receives the states of an object in the order
 //!   in which the server stored them, and may skip states.
 //! - The cache applies a change before any handler receives the event of the change. A handler receives one
-//!   event at a time. After the last change of an object, its last event contains the cached state.
+//!   event at a time. When an object stops changing, every handler eventually receives the final state.
 //! - Kind, namespace and name identify an object. A handler may receive a deletion and a recreation of an
 //!   object as one update with another uid.
 //! - A deletion event contains the last state of the object. If the watch missed the deletion, the event
 //!   contains the last state that the cache received.
 //! - A handler can be registered at any time. It receives the current objects first, then all later changes,
-//!   each event once. A slow handler does not delay other handlers.
+//!   each event once. By default ([`ListenerBuffer::Grow`]), a slow handler does not delay other handlers.
 //!
 //! # Example
 //!
@@ -106,8 +106,8 @@ pub enum RemoveIndexError {
 
 /// Handle to an informer. Clones are handles to the same informer.
 ///
-/// Handlers and indices can be added until the [`Controller`](crate::controller::Controller) has ended. After
-/// that, the methods that add them return [`Stopped`]. The cache and the status stay readable.
+/// Handlers and indices can be added until the [`Controller`](crate::controller::Controller) begins to stop
+/// or is dropped. The methods that add them then return [`Stopped`]. The cache and the status stay readable.
 #[doc(alias = "SharedIndexInformer")]
 #[doc(alias = "TypedSharedIndexInformer")]
 #[derive_where(Clone)]
@@ -184,7 +184,7 @@ where
     }
 
     /// Returns a builder of a handler that calls `callback` for each update, with the old and the new state.
-    /// The old state is the state that the handler received last.
+    /// The old state is the state in the handler's previous event for the same object.
     #[doc(alias = "UpdateFunc")]
     #[doc(alias = "OnUpdate")]
     #[track_caller]
@@ -397,9 +397,9 @@ impl<K> SharedInformer<K> {
     /// Waits until the cache contains a write. `written` is the revision of the write, or the object that the
     /// write request returned. `deadline` is the maximum time from the first poll of the future.
     ///
-    /// An informer of several namespaces has one revision per namespace. If `written` is an object in the
-    /// cache, the method waits only for the object's namespace, and otherwise for all namespaces. A
-    /// namespace without changes advances only with bookmarks, about once a minute.
+    /// An informer of several namespaces has one revision per namespace. If `written` is an object that the
+    /// cache already contains, in any state, the method waits only for the object's namespace, and otherwise
+    /// for all namespaces. A namespace without changes advances only with bookmarks, about once a minute.
     ///
     /// # Errors
     /// Returns a [`RevisionError`], whose variants are the causes of a failed wait.

@@ -64,7 +64,8 @@ pub struct Status {
     pub index_errors: u64,
     /// Error of the last failed call of an index function; `None` if no call has failed.
     pub last_index_error: Option<String>,
-    /// Number of cached object states that the program has modified; always zero without
+    /// Number of cached objects that the program has mutated. An object counts again if the program also
+    /// mutates a newer revision of it. Always zero without
     /// [`detect_mutations`](crate::shared_informer::Builder::detect_mutations).
     pub mutated: u64,
     /// Results of the consistency checks. All counts are zero if the checks are disabled.
@@ -79,8 +80,17 @@ impl Status {
 
     /// Returns the activity of the informer's source.
     ///
-    /// With several sources, returns the activity that is first in this order: stopped; waiting to retry, or
-    /// not served; not started; listing; opening a watch; waiting for the store; watching.
+    /// With several sources, returns the activity of the source that is first in this order:
+    ///
+    /// 1. [`Stopped`](Activity::Stopped)
+    /// 2. [`BackingOff`](Activity::BackingOff) and [`NotServed`](Activity::NotServed)
+    /// 3. [`Idle`](Activity::Idle)
+    /// 4. [`Listing`](Activity::Listing) and [`Streaming`](Activity::Streaming)
+    /// 5. [`Opening`](Activity::Opening)
+    /// 6. [`StoreFull`](Activity::StoreFull)
+    /// 7. [`Watching`](Activity::Watching)
+    ///
+    /// Among sources with the same position, the first in [`Status::sources`] is used.
     pub fn activity(&self) -> Activity {
         let source = self.sources.iter().min_by_key(|source| source.rank());
         source.map(|source| source.activity).unwrap_or_default()
@@ -375,7 +385,9 @@ impl StatusWriter {
         });
     }
 
-    /// Records the error with which the informer failed, and returns the first recorded error.
+    /// Records the error as the failure of the informer, unless a failure is already recorded.
+    ///
+    /// Returns the recorded failure.
     pub(crate) fn fail(&self, error: InformerError) -> Arc<InformerError> {
         let mut first = Arc::new(error);
         self.sender.send_modify(|status| {

@@ -39,8 +39,8 @@ pub struct Response {
 impl Response {
     /// Creates a response with this `Content-Type`.
     ///
-    /// The informer reads a body of the type `application/vnd.kubernetes.protobuf` as protobuf. A response of
-    /// the type `application/cbor` fails. A response of any other type is read as JSON.
+    /// The informer reads a body of the type `application/vnd.kubernetes.protobuf` as protobuf. It rejects a
+    /// response of the type `application/cbor` with an error. It reads a body of any other type as JSON.
     pub fn new(content_type: impl Into<Cow<'static, str>>, body: ByteStream) -> Self {
         let content_type = content_type.into();
         Self { content_type, body }
@@ -91,10 +91,10 @@ const JSON: &str = "application/json";
 /// protocol. The body of a response has the format of the Kubernetes API: a list is one JSON object with
 /// `items`, and a watch is a sequence of JSON objects `{"type": …, "object": …}`.
 ///
-/// Revisions must increase as on a server: a later event or list must not have an older revision. If a list
-/// is older than an earlier list, or an event is older than the cached object, the informer assumes that the
-/// server was restored from a backup, and lists all objects again. Revisions that are not numbers are not
-/// compared.
+/// A later event or list must not have a lower revision ([`ResourceVersion`]) than an earlier one. If a list
+/// is older than the cache, or an event is older than the cached object, the informer assumes that the server
+/// was restored from a backup. The older list replaces the cache. After the older event, the informer lists
+/// all objects again. The informer does not compare revisions that are not numbers.
 #[doc(alias = "ListWatch")]
 pub trait ListerWatcher: Send + Sync + 'static {
     /// Sends a list request, and returns its response: the whole list, or one page of it.
@@ -131,10 +131,10 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// A watch with `sendInitialEvents` first delivers all current objects, then a bookmark with the
     /// annotation `k8s.io/initial-events-end: "true"`.
     ///
-    /// The default is `false`. The informer then sends LIST requests instead. It also does not send probes.
-    /// A probe is a LIST of one object after a lost connection, which detects that the server was restored
-    /// from a backup. It requires the parameter `resourceVersionMatch`, which such a `ListerWatcher` may
-    /// ignore.
+    /// The default is `false`. The informer then sends LIST requests instead of such watches. It also omits
+    /// the request that checks, for example after a lost connection, whether the server was restored from a
+    /// backup. That request uses the parameter `resourceVersionMatch`, which a `ListerWatcher` that returns
+    /// `false` may ignore.
     ///
     /// An implementation that wraps a [`ListWatch`](client::ListWatch) should call `streams_lists` of the
     /// `ListWatch`.
@@ -145,16 +145,19 @@ pub trait ListerWatcher: Send + Sync + 'static {
 
     /// Returns a text that identifies the collection of objects that this `ListerWatcher` lists.
     ///
-    /// If two `ListerWatcher`s return the same text, they must list the same objects of the same server. The
-    /// default is `None`: the collection is unknown, and a warm start neither saves nor loads the cache.
+    /// The informer saves the text with the cache, and compares it at a [warm start](crate::warm_start).
+    /// `ListerWatcher`s of one server that return the same text must list the same objects. With `None`, the
+    /// default, the informer neither saves its cache nor loads a saved cache.
     fn collection(&self) -> Option<String> {
         None
     }
 
-    /// Returns a text that identifies the server. The informer calls this method only for a warm start.
+    /// Returns a text that identifies the server.
     ///
-    /// The text must be unique to the server, and must not change. The default is `None`: the server is
-    /// unknown, and a warm start neither saves nor loads the cache.
+    /// The informer calls this method only if a [warm start](crate::warm_start) is configured. The text must
+    /// be unique to the server, and must not change. With `None`, the default, the informer neither saves its
+    /// cache nor loads a saved cache, unless [`SavedStore::server`](crate::warm_start::SavedStore::server)
+    /// sets the text.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the request.

@@ -46,9 +46,9 @@ struct Encoder {
 }
 
 impl Encoder {
-    /// Writes a JSON object as fields of `message`, except the members named in `without`.
+    /// Writes the members of a JSON object as fields of `message`.
     ///
-    /// Returns an error if the message has no field for another member.
+    /// Returns an error if a member has no field in the message and is not in `without`.
     fn object(
         &mut self,
         message: &'static Message,
@@ -201,10 +201,11 @@ impl Encoder {
         }
     }
 
-    /// Writes a message of [`Form::Either`], whose two fields are alternatives for the JSON value.
+    /// Writes a message of [`Form::Either`]: writes the JSON value to one of its two fields.
     ///
-    /// If the second field is a list, it receives an array; otherwise, it receives an object. The first
-    /// field receives any other value.
+    /// Writes an array to the second field if that field is a list, and an object if that field is a single
+    /// message. Writes any other value to the first field. If the second field has the value, a boolean
+    /// first field is `true`, as in Go.
     fn either(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         let [first, second] = &message.fields[..] else {
             return Ok(());

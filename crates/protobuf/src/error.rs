@@ -56,7 +56,7 @@ impl fmt::Display for Reason {
 
 impl Error {
     /// Returns the JSON path of the failed field. The path is empty if the error concerns
-    /// the whole message.
+    /// the whole object.
     pub fn path(&self) -> String {
         let mut path = String::new();
         for step in self.0.path.iter().rev() {

@@ -37,8 +37,10 @@ struct Sorter {
 }
 
 impl Sorter {
-    /// Appends the sorted fields of a message. `parts` are the values of all occurrences of its field, which
-    /// are merged into one message.
+    /// Appends the sorted fields of the message whose encoding is the concatenation of `parts`.
+    ///
+    /// There are several parts if a field that is neither a list nor a map occurs several times in the
+    /// enclosing message.
     fn message(
         &mut self,
         message: &'static Message,

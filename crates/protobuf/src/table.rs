@@ -39,12 +39,13 @@ pub struct Message {
     pub is_kind: bool,
     /// The fields in strictly ascending order of number.
     ///
-    /// Empty if the message has a JSON encoding of its own, such as a time.
+    /// Empty unless `form` is `Object`, `List` or `Either`.
     pub fields: Vec<Field>,
     /// Index in `fields` for each field number; `u8::MAX` if no field has the number.
     by_number: Vec<u8>,
-    /// Index in `fields` for each tag, as [`plain_position`](Self::plain_position) returns it; `u8::MAX` for
-    /// `None`.
+    /// Index in `fields` for the tag of each plain field; `u8::MAX` if no plain field has the tag.
+    ///
+    /// [`plain_position`](Self::plain_position) defines plain fields.
     by_tag: Vec<u8>,
 }
 
@@ -78,10 +79,11 @@ pub struct Field {
     pub(crate) tag: u32,
     /// Whether Go omits the field from JSON if its encoded value is the byte 0.
     pub(crate) is_omitted_if_0: bool,
-    /// Whether Go omits the field from JSON if its value is the double 0, or a message whose JSON would be
-    /// null.
+    /// Whether Go omits the field from JSON if its value is the `Double` 0.0, or a `Message` that would be
+    /// null in JSON.
     pub(crate) is_omitted_if_null: bool,
-    /// Index, plus 1, of the nearest preceding field that Go always writes to JSON, or 0.
+    /// 1 plus the index of the nearest preceding field for which
+    /// [`is_written_if_missing`](Self::is_written_if_missing) returns true; 0 if there is no such field.
     pub(crate) required_before: u8,
     /// Name of the field in JSON.
     pub name: &'static str,
@@ -269,7 +271,9 @@ impl Message {
     }
 }
 
-/// Adds the entry `at` for `key`, which must exceed all earlier keys, to a table of indexes.
+/// Sets `indexes[key]` to `at`, and the skipped entries before it to `u8::MAX`.
+///
+/// `key` must exceed the keys of all earlier calls.
 fn set(indexes: &mut Vec<u8>, key: u32, at: u8) -> Option<()> {
     indexes.resize(usize::try_from(key).ok()?, u8::MAX);
     indexes.push(at);
@@ -303,7 +307,9 @@ impl Field {
         self.number
     }
 
-    /// Returns whether Go writes the field, or its inline members, to JSON even if it is missing.
+    /// Returns whether Go writes the field to JSON even if the bytes do not contain the field.
+    ///
+    /// Also true for an inline field, because Go may write members of its message.
     #[inline]
     pub(crate) fn is_written_if_missing(&self) -> bool {
         match self.presence {
@@ -312,8 +318,7 @@ impl Field {
         }
     }
 
-    /// Returns whether the members of the field's message are members of the JSON object that
-    /// contains the field.
+    /// Returns whether the JSON contains the members of the field's message instead of the field.
     pub fn is_inline(&self) -> bool {
         self.presence == Presence::Inline
     }

@@ -55,7 +55,7 @@ pub struct WireFields<'a> {
     rest: &'a [u8],
 }
 
-/// The meaning of one tag: a field (with its value), or the start or end of a group.
+/// A part of a message: a field and its value, the start of a group, or the end of a group.
 enum Part<'a> {
     Field(u32, WireValue<'a>),
     GroupStart(u32),
@@ -205,7 +205,7 @@ impl<'a> WireFields<'a> {
         }
     }
 
-    /// Reads the next tag if it has one or two bytes and is not 0; otherwise reads nothing.
+    /// Reads the next tag if it has one or two bytes and a field number above 0; otherwise reads nothing.
     #[inline]
     pub(crate) fn short_tag(&mut self) -> Option<u32> {
         let (tag, rest) = match self.rest {
@@ -219,9 +219,9 @@ impl<'a> WireFields<'a> {
         Some(tag)
     }
 
-    /// Returns whether the next varint is 0, and skips it if so.
+    /// Skips the next varint if it is a 0 of one byte, and returns whether it did.
     ///
-    /// Returns `None` if it may be a 0 that is encoded in several bytes.
+    /// Returns `None` and skips nothing if the next byte is 0x80, which can start a 0 of several bytes.
     #[inline]
     pub(crate) fn skip_0(&mut self) -> Option<bool> {
         match self.rest {
@@ -234,7 +234,7 @@ impl<'a> WireFields<'a> {
         }
     }
 
-    /// Skips consecutive complete fields with this tag, and returns their number.
+    /// Skips consecutive complete fields with this tag, and returns how many fields it skipped.
     ///
     /// `tag` must be the tag of a length-delimited field, encoded in one or two bytes.
     pub(crate) fn skip_run(&mut self, tag: u32) -> usize {
@@ -266,7 +266,7 @@ impl<'a> WireFields<'a> {
         }
     }
 
-    /// Reads a field whose wire type is rare or invalid.
+    /// Reads a field whose wire type is neither varint nor length-delimited.
     #[cold]
     fn rare_field(&mut self) -> Result<(u32, WireValue<'a>), WireError> {
         let number = match self.part()? {

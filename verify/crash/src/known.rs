@@ -20,7 +20,9 @@ pub(crate) struct Known(BTreeMap<Key, History>);
 /// The last acknowledged state of one object, and its pending write.
 #[derive(Debug, Default)]
 struct History {
-    /// The number and the revision of the last acknowledged state; `None` if the object did not exist.
+    /// The last acknowledged state: the number stored in the object, and the object's revision.
+    ///
+    /// `None` if the object did not exist.
     acknowledged: Option<(u64, u64)>,
     open: Open,
 }
@@ -47,7 +49,9 @@ impl Known {
         self.0.entry(key.clone()).or_default().open = value.map_or(Open::Gone, Open::Value);
     }
 
-    /// Records an acknowledged write with its number and revision; `None` for a deletion.
+    /// Records that the server acknowledged a write.
+    ///
+    /// `value` is the number stored in the object and the object's new revision, or `None` for a deletion.
     pub(crate) fn done(&mut self, key: &Key, value: Option<(u64, u64)>) {
         let history = self.0.entry(key.clone()).or_default();
         history.acknowledged = value;
@@ -92,7 +96,10 @@ impl Known {
         })
     }
 
-    /// Returns the number and revision of each acknowledged object of a kind, by name.
+    /// Returns the last acknowledged state of each object of a kind, except deleted objects.
+    ///
+    /// `kind` is an index in [`KINDS`](crate::object::KINDS). Each key of the map is an object's name. Each
+    /// value is the number stored in the object, and the object's revision.
     pub(crate) fn of_kind(&self, kind: usize) -> BTreeMap<String, (u64, u64)> {
         let of_kind = self.0.iter().filter(|(key, _)| key.kind == kind);
         of_kind
@@ -133,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Returns the expected state of one object: number 1 at revision 5, and the pending write `open`.
+    /// Returns one object that stores the number 1 at revision 5, with the pending write `open`.
     fn known(open: Open) -> Known {
         let mut known = Known::default();
         known.tried(&key("a"), Some(1));

@@ -1,7 +1,6 @@
-//! Kills an API server with a data directory during writes, restarts the server, and checks the stored
-//! objects.
+//! Kills an API server while clients write to it, restarts the server, and checks the stored objects.
 //!
-//! `cargo xtask crash` runs this program.
+//! Each restart uses the same data directory. `cargo xtask crash` runs this program.
 
 mod child;
 mod object;

@@ -65,7 +65,9 @@ impl Key {
     }
 }
 
-/// Returns annotations with `value`, and with a text of at most `bytes` bytes that repeats its digits.
+/// Returns two annotations: the number `value`, and a text of at most `bytes` bytes.
+///
+/// The text consists of the decimal digits of `value`, repeated.
 pub(crate) fn annotations(value: u64, bytes: usize) -> Value {
     let digits = value.to_string();
     let padding = digits.repeat(bytes / digits.len());
@@ -76,7 +78,8 @@ impl Seen {
     /// Parses an object from the server's JSON.
     ///
     /// # Errors
-    /// Returns an error if a part of the object is missing, or if the text does not repeat the number.
+    /// Returns an error if a part of the object is missing or invalid, or if the text in the `padding`
+    /// annotation contains anything except repetitions of the number.
     pub(crate) fn read(kind: usize, object: &Value) -> Result<Self> {
         let metadata = &object["metadata"];
         let text = |value: &Value| value.as_str().map(str::to_owned);

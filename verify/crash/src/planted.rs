@@ -29,7 +29,9 @@ bugs! {
 }
 
 impl Bug {
-    /// Changes a stopped server's data directory as a server with this bug would have written it.
+    /// Changes a stopped server's data directory to the content that a server with this bug would have left.
+    ///
+    /// Changes nothing for `GapInWatch` and `DeletionUntold`, which the watcher simulates.
     ///
     /// # Errors
     /// Returns an error if `directory` is not a data directory of this server.

@@ -1,4 +1,4 @@
-//! Records the revisions that all clients have received from the server.
+//! Records the revisions that at least one client has received from the server.
 //!
 //! Guarantees: [`Revisions::changed`] returns an error if two different changes have the same revision.
 //! [`Revisions::started`] returns an error if a server process starts at a lower revision than a client has
@@ -63,7 +63,9 @@ impl Revisions {
         (after + 1..=last).find(|revision| !self.changes.contains_key(revision))
     }
 
-    /// Returns the revisions of received changes of a kind, after `after` and up to `last`.
+    /// Returns the revisions of received changes to objects of one kind, after `after` and up to `last`.
+    ///
+    /// `kind` is an index in [`KINDS`](crate::object::KINDS).
     pub(crate) fn between(&self, kind: usize, after: u64, last: u64) -> Vec<u64> {
         if after >= last {
             return Vec::new();

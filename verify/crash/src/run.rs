@@ -58,7 +58,7 @@ const BLOATED_STARTS: u64 = 8;
 /// Maximum time from a server process's start to its kill.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// Interval, in server processes, between comparisons of the informer's cache with the server.
+/// Interval, in server processes, between comparisons of the informers' caches with the server.
 const COMPARED_EVERY: u64 = 10;
 
 /// Kill a server with a data directory during writes, and check the stored objects after each restart
@@ -126,7 +126,8 @@ impl Arguments {
     /// Returns false if a counter in [`REQUIRED`] did not increase, or if a planted bug was not detected.
     ///
     /// # Errors
-    /// Returns an error if a checked property does not hold.
+    /// Returns an error if a checked property does not hold in a run without a planted bug. With a planted
+    /// bug, such a failure counts as the detection of the bug.
     pub(crate) fn run(&self) -> Result<bool> {
         let seed = self.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
         let runtime = tokio::runtime::Runtime::new()?;
@@ -326,7 +327,9 @@ impl Lives {
         Ok(following)
     }
 
-    /// Checks that each revision in the range that all watchers have covered was in a response or an event.
+    /// Checks that a client received every revision in the intersection of the watchers' revision ranges.
+    ///
+    /// A watcher's range is after its last list, up to its last event or bookmark.
     ///
     /// A deletion's revision is only in its watch event, so only this check detects a lost deletion event.
     fn find_gap(&self) -> Result<()> {
@@ -384,7 +387,9 @@ impl Lives {
         Ok(client)
     }
 
-    /// Waits until the informer's cache equals all acknowledged writes; no client may write meanwhile.
+    /// Waits until each informer's cache and handler have the last acknowledged state of every object.
+    ///
+    /// The check covers the informers' kind only. No client may write during the call.
     async fn compare(&self) -> Result<()> {
         let states = self.notes.known.lock().of_kind(informed::KIND);
         for informed in &self.informed {

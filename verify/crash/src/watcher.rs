@@ -25,14 +25,14 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Watcher {
     kind: usize,
-    /// Revision after which `told` begins: that of the first server's start or of the last list.
+    /// Revision of the watcher's last list; initially the revision at which the first server started.
     begun: u64,
     /// Revision of the last received event, bookmark or list.
     last: u64,
-    /// Revisions of the changes that the watcher has received since `begun`.
+    /// Revisions of the received changes. All are higher than `begun`.
     told: Vec<u64>,
     pub(crate) seen: Counts<&'static str>,
-    /// The simulated server bug, which may cause the watcher to ignore events.
+    /// The server bug to simulate. For `GapInWatch` and `DeletionUntold`, the watcher ignores some events.
     bug: Option<Bug>,
 }
 
@@ -71,7 +71,11 @@ impl Watcher {
     /// Watches the server until the server ends.
     ///
     /// # Errors
-    /// Returns an error if an event contradicts the earlier events.
+    /// Returns an error if:
+    /// - the watch delivers a change twice or out of order, or another client received a different change at
+    ///   the same revision;
+    /// - an event is invalid, or has the type `ERROR`, except a first event with status 410;
+    /// - after status 410, a change is missing, or the new list is invalid or not newer than the last event.
     pub(crate) async fn follow(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<()> {
         let mut resumes = true;
         loop {
@@ -120,7 +124,8 @@ impl Watcher {
         }
     }
 
-    /// Records the revision of a bookmark, or the change and the revision of another event.
+    /// Checks the order of an event and records its revision. Unless the event is a bookmark, also records
+    /// the change.
     fn hear(&mut self, event: &Value, notes: &Arc<Notes>) -> Result<()> {
         let object = &event["object"];
         let revision = revision(object)?;
@@ -196,10 +201,10 @@ impl Watcher {
     }
 }
 
-/// Returns a kind's objects and the list's revision, or `None` if the server has ended.
+/// Returns a kind's objects and the list's revision, or `None` if the request fails.
 ///
 /// # Errors
-/// Returns an error if an object is incomplete.
+/// Returns an error if the list has no items or no revision, or if [`Seen::read`] rejects an object.
 pub(crate) async fn list(client: &Client, kind: usize) -> Result<Option<(Vec<Seen>, u64)>> {
     let request = Request::builder()
         .uri(KINDS[kind].collection)

@@ -59,8 +59,13 @@ enum Deed {
 }
 
 impl Notes {
-    /// Records the response to a request that writes the value `wanted`, or that deletes the object if it is
-    /// `None`.
+    /// Records the response to a write request.
+    ///
+    /// `wanted` is the value that the request writes, or `None` for a deletion.
+    ///
+    /// # Errors
+    /// Returns an error if the server rejected the request, if the response has no valid revision,
+    /// or if another change has the same revision.
     fn note(&self, key: Key, wanted: Option<u64>, answer: &Value) -> Result<()> {
         let Some(value) = wanted else {
             ensure!(answer["status"] == "Success", "{key}: {answer}");

@@ -1,6 +1,7 @@
 //! Converts randomly drawn objects into the types of `kube_informer`.
 //!
-//! Also formats objects and deltas in the text notation that the Go programs with client-go use.
+//! Also formats objects and deltas as text, in the same format as the Go programs in
+//! `verify/differential/oracle`, which run client-go.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +90,7 @@ pub(crate) fn show_delta(delta: &Delta<K>) -> String {
     }
 }
 
-/// Formats the deltas of one pop; `initial` is whether they belong to the initial list.
+/// Formats a list of deltas, and appends the word `initial` if the deltas belong to the initial list.
 pub(crate) fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
     let deltas: Vec<_> = deltas.iter().map(show_delta).collect();
     let initial = if initial { " initial" } else { "" };

@@ -1,8 +1,8 @@
 //! Compares the library's answers to a sequence of operations with the answers of one version of client-go.
 //!
-//! The comparison ends at the first difference that is not intentional. The compared component, such as a
-//! queue, decides whether a difference is intentional. Such a difference is called a divergence. After a
-//! divergence, the comparison continues, unless the divergence changes the answers to later operations.
+//! An intentional difference is called a divergence; [`Component::recognise`] identifies divergences. The
+//! comparison ends at the first difference that is not a divergence. It continues after a divergence, unless
+//! the divergence changes the answers to later operations.
 
 use crate::{
     component::{Accepted, Component, Moment},

@@ -22,7 +22,9 @@ pub(crate) struct Component {
     pub(crate) replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
     /// Creates the [`Counterpart`], a fake API server, if client-go sends HTTP requests in this component.
     pub(crate) counterpart: Option<NewCounterpart>,
-    /// The operation verbs and the behaviors of the library that the sequences of a run must cover.
+    /// Names of all operation verbs and library behaviors, such as "Pop of an empty queue".
+    ///
+    /// The tested sequences must cover each of them.
     pub(crate) behaviours: &'static [&'static str],
     /// Returns the intentional difference that explains two different answers, if there is one.
     pub(crate) recognise: fn(&Moment<'_>) -> Option<Accepted>,
@@ -72,7 +74,7 @@ impl Moment<'_> {
         self.theirs[self.at].as_ref()
     }
 
-    /// Returns whether the library showed this behavior in the operation.
+    /// Returns whether the behavior with this name occurred when the library ran the operation.
     pub(crate) fn saw(&self, behaviour: &str) -> bool {
         self.ours[self.at].seen.contains(&behaviour)
     }

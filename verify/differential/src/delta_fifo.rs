@@ -337,7 +337,9 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         })
     }
 
-    /// Records for the coverage report which cases the following `replace` with these objects covers.
+    /// Records for the coverage report which behaviors a `replace` with the objects `names` covers.
+    ///
+    /// Must be called before the `replace`.
     fn see_list(&mut self, names: &[ObjectName]) {
         let queue = self.queue.inner();
         let queued = |name: &ObjectName| queue.get(name).is_some();

@@ -22,7 +22,9 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
-    /// Creates a generator, whose values differ between components even with the same seed.
+    /// Creates a generator for the tested component with the name `component`, for example `indexer`.
+    ///
+    /// Generators for different components yield different values from the same seed.
     pub(crate) fn new(component: &str, seed: u64) -> Self {
         // Components must not have the same pattern of choices.
         let salt = component.bytes().fold(seed, |salt, byte| {

@@ -19,7 +19,7 @@ use crate::sequence::{Answer, Sequence};
 /// A version of client-go against which the library is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Version {
-    /// client-go 0.37, whose informers use `RealFIFO` and whose stores have a revision.
+    /// client-go 0.37, whose informers use `RealFIFO` and whose stores record a resource version.
     V37,
     /// client-go 0.32, the last version whose informers use only `DeltaFIFO`.
     V32,
@@ -55,7 +55,10 @@ pub(crate) trait Counterpart {
     /// Returns an error if the line is malformed.
     fn hear(&mut self, line: &str) -> Result<Option<String>>;
 
-    /// Ends the sequence, adds the data that the counterpart has recorded to `answers`, and returns them.
+    /// Ends the sequence. Returns `answers`, each extended with the data that the counterpart recorded during
+    /// its operation.
+    ///
+    /// `answers` has one element per operation.
     fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
 }
 

@@ -43,7 +43,9 @@ bugs! {
 
 /// A queue that the wrapper [`Faulty`] can extend with a planted bug.
 pub(crate) trait Inner: Queue<K> {
-    /// Returns whether the queue contains changes of this object; always false for `InOrder`.
+    /// Returns whether the queue contains changes of this object.
+    ///
+    /// A queue of the type `InOrder` always returns false, because its planted bugs do not use the result.
     fn has(&self, name: &ObjectName) -> bool;
 }
 
@@ -282,7 +284,7 @@ pub(crate) trait Store {
     fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
         self.write().replace(objects, revision).is_ok()
     }
-    /// Returns the revision of the store, which a planted bug can change.
+    /// Returns the revision of the store. A store with a planted bug may return an older revision.
     fn revision(&self) -> ResourceVersion {
         self.read().snapshot().revision()
     }

@@ -32,7 +32,9 @@ type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 /// Maximum number of failing test cases per component that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// Minimum number of seeds of a run in which every intentional difference of a component must occur.
+/// A run with this many seeds or more fails if a difference in [`divergences::FILE`] does not occur.
+///
+/// Only the differences of the compared component must occur.
 const FULL_RUN: usize = 1000;
 
 /// Maximum number of seeds with which the command tries to find one planted bug.
@@ -54,7 +56,8 @@ pub(crate) struct Arguments {
     /// Compare only this component
     #[arg(long)]
     component: Option<String>,
-    /// Print how often each behavior occurred, and how often it was compared with each client-go version
+    /// Print how often each behavior, such as a kind of operation, occurred, and how often it was compared
+    /// with each client-go version
     #[arg(long)]
     counts: bool,
 }
@@ -179,9 +182,10 @@ impl Judge<'_> {
     }
 }
 
-/// Returns a message for each intentional difference that occurred but is not in [`divergences::FILE`].
+/// Returns a message for each difference that was accepted but is not in [`divergences::FILE`].
 ///
-/// If the run was `complete`, also returns a message for each difference in the file that never occurred.
+/// If `complete` (the run has at least [`FULL_RUN`] seeds), also returns a message for each difference in
+/// the file that never occurred.
 fn strays(
     component: &Component,
     divergences: &Divergences,

@@ -47,7 +47,7 @@ pub(crate) struct Thing {
     pub(crate) key: String,
     /// Resource version of the object; empty if the object has none.
     pub(crate) revision: String,
-    /// The object's values for each index or label, by its name. Several values are separated by commas.
+    /// Maps the name of an index or label to the object's values for it, separated by commas.
     pub(crate) values: BTreeMap<&'static str, String>,
 }
 

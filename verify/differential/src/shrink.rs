@@ -39,7 +39,7 @@ pub(crate) fn shrink(finding: &mut Finding, judge: Judge<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Removes the objects and changes of the operation `at` that the failure does not need.
+/// Removes the unneeded objects and batch entries from the operation at index `at`.
 fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     let mut part = 0;
     loop {
@@ -92,7 +92,9 @@ mod tests {
         sequence::{Operation, Thing},
     };
 
-    /// Returns a failure at the first operation on `x` after a `pass` operation whose `number` is 5 or more.
+    /// Simulates a comparison that fails at the first operation on the object `x` after a long pass.
+    ///
+    /// A long pass is an operation with the verb `pass` and a `number` of at least 5.
     fn difference(sequence: &Sequence) -> Option<Failure> {
         let operations = &sequence.operations;
         let long = |operation: &Operation| operation.verb == "pass" && operation.number >= 5;

@@ -110,9 +110,13 @@ fn is_known_500(message: &str) -> bool {
         || is_revision && causes.iter().any(|cause| message.ends_with(cause))
 }
 
-/// Panics if a response is invalid: an error without a matching `Status`, or an unexpected code from 500 on.
+/// Panics if a response is invalid. `is_strategic` is whether the request is a strategic merge patch.
 ///
-/// `is_strategic` is whether the request is a strategic merge patch.
+/// - A response with code 400 or higher must be a failure `Status` with the same code and a message, unless
+///   its body is [`NOWHERE`].
+/// - Codes 500 and higher are invalid, with three exceptions: 501 with reason `NotImplemented`, 504 with
+///   reason `Timeout`, and 500 without a reason. The last is valid only for a strategic merge patch or a
+///   message that [`is_known_500`] accepts.
 fn check(answer: &Answer, is_strategic: bool) {
     let Answer { code, json, .. } = answer;
     let body = String::from_utf8_lossy(&answer.body);

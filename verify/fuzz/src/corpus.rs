@@ -27,7 +27,9 @@ pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// Returns the folder for a target's current and failing inputs, and creates it if missing.
+/// Returns the folder in which runs of `target` save the input being executed, and a failing input.
+///
+/// Creates the folder if it is missing.
 ///
 /// # Errors
 /// Returns an error if the folder can't be created.

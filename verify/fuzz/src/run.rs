@@ -49,13 +49,13 @@ pub(crate) struct Arguments {
     /// Also run mutations seeded by this text, for example by the commit's id
     #[arg(long, value_name = "TEXT")]
     fresh: Option<String>,
-    /// Seconds per target after which no further mutated input starts
+    /// Number of seconds after which a target runs no more mutated inputs
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
     /// Run the named target only on this input, such as a saved failure
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Insert each deliberate bug in turn, and require that the fuzz targets find it
+    /// With `all`: insert each deliberate bug into the tested code in turn; its target must find it
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
     /// Run the named target in this process, without a memory limit

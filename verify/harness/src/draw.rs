@@ -6,8 +6,8 @@ use fastrand::Rng;
 
 /// A random number generator with methods that draw choices.
 ///
-/// The number of drawn random numbers does not depend on the probabilities in the arguments, so a changed
-/// probability does not change later choices.
+/// The probabilities in the arguments of a call do not affect how many random numbers the call draws, so a
+/// changed probability does not change later choices.
 pub trait Choose {
     /// Returns the random number generator.
     fn random(&mut self) -> &mut Rng;
@@ -41,7 +41,7 @@ pub trait Choose {
         unreachable!("{at} is less than the sum of all weights")
     }
 
-    /// Returns each value in `of` with its own probability, which is in percent.
+    /// Returns a random subset of the values in `of`; includes each value with its probability in percent.
     fn subset<T: Copy>(&mut self, of: &[(u32, T)]) -> Vec<T> {
         let on = of.iter().filter(|(percent, _)| self.chance(*percent));
         on.map(|(_, value)| *value).collect()

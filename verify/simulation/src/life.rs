@@ -18,7 +18,7 @@ pub(crate) const NAMES: usize = 5;
 /// A simulated run of an informer: its initial settings and its steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Life {
-    /// Seed from which the run was drawn.
+    /// Seed of the random generator that selects the settings and the steps before the run starts.
     pub(crate) seed: u64,
     /// Initial settings of the server and of the informer.
     pub(crate) setting: Setting,
@@ -33,7 +33,9 @@ pub(crate) struct Setting {
     pub(crate) rng: u64,
     /// Rust type of the objects in the informer's cache.
     pub(crate) store: Store,
-    /// Number of objects after which the cache starts to compress its objects, if it does.
+    /// Number of received objects after which the cache trains its compression dictionary.
+    ///
+    /// `None` disables compression.
     pub(crate) packed: Option<usize>,
     /// Whether the cache keeps an object as undecoded bytes until the object is read.
     pub(crate) lazy: bool,
@@ -103,7 +105,9 @@ pub(crate) enum End {
     Kill,
 }
 
-/// An object, as an index into [`NAMESPACES`] and the number in its name, such as `p3`.
+/// Identifies an object by the index of its namespace and the number in its name.
+///
+/// For the object `b/p3`, `namespace` is 1, the index of `b` in [`NAMESPACES`], and `name` is 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) namespace: usize,
@@ -142,7 +146,7 @@ pub(crate) enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) key: Key,
-    /// Value of the label `v`, which is unique in a run.
+    /// Value of the label `v`, different for each state that the steps of a run write.
     pub(crate) value: u32,
     /// Whether the object has the label `app=web`.
     pub(crate) web: bool,
@@ -153,7 +157,9 @@ pub(crate) struct Written {
 pub(crate) enum Act {
     /// Registers an event handler with these settings.
     Join(Handler),
-    /// Removes one handler other than the first, selected by this number modulo their count.
+    /// Removes a handler other than the first, if there is one.
+    ///
+    /// This number, modulo the number of such handlers, is the index of the removed handler among them.
     Leave(usize),
     /// Adds an index to the informer.
     AddIndex,
@@ -197,7 +203,9 @@ impl Setting {
         }
     }
 
-    /// Returns whether an index function of the informer reads each new state of an object.
+    /// Returns whether the informer's index by the label `app` decodes each new state of an object.
+    ///
+    /// Otherwise, the index reads the label without decoding the object.
     pub(crate) fn reads_each_state(&self) -> bool {
         self.rng.is_multiple_of(2)
     }

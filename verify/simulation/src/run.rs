@@ -1,6 +1,7 @@
 //! Implements the command `cargo xtask simulate`.
 //!
-//! Selects seeds, simulates the run of each seed, and reports the results.
+//! Each seed determines one run of a simulated informer: its settings, steps and faults.
+//! The command simulates the runs of the selected seeds, and reports the failures and the tested behaviors.
 
 use std::ops::ControlFlow;
 
@@ -23,13 +24,15 @@ use crate::{
     world::{Wrong, live},
 };
 
-/// Path of the file of fixed seeds, relative to the root of the workspace.
+/// Path of the file with the seeds that `--fixed` selects, relative to the root of the workspace.
 const FIXED: &str = "verify/simulation/seeds.toml";
 
 /// Maximum number of failed runs that are shortened and printed with their steps.
 const SHOWN: usize = 3;
 
-/// Minimum number of seeds for which the coverage is checked, because fewer can miss behaviors.
+/// Minimum number of runs for the check that all required behaviors, such as faults, occurred.
+///
+/// In fewer runs, a behavior can be missing or rare by chance.
 const FULL_RUN: usize = 500;
 
 /// Maximum number of seeds that the simulation runs to find one deliberate bug.

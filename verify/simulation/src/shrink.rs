@@ -26,7 +26,7 @@ pub(crate) fn shrink(
     wrong
 }
 
-/// Removes all steps from a simulated run except those with the original indexes `places`.
+/// Removes each step from `life` whose index in the unshortened run is not in `places`.
 pub(crate) fn keep(life: &mut Life, places: &[usize]) {
     life.steps.retain(|(at, _)| places.contains(at));
 }

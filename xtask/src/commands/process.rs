@@ -19,7 +19,7 @@ pub(super) struct Process {
     log: PathBuf,
 }
 
-/// Stopwatch that measures real time.
+/// Measures the time since [`Stopwatch::start`] with the clock of the operating system.
 #[expect(
     clippy::disallowed_types,
     reason = "processes take real time, and there is no runtime here"
@@ -130,7 +130,7 @@ impl Process {
 
     /// Sends SIGINT, as Ctrl-C does, waits until the process has ended, and returns the exit code.
     ///
-    /// After a signal, the exit code is 128 plus the signal's number, as in a shell.
+    /// If a signal ended the process, the exit code is 128 plus the signal's number, as in a shell.
     ///
     /// # Errors
     /// Returns an error if the process does not end within `limit`.

@@ -1,6 +1,7 @@
 //! Runs the commands of one document in order. A command can start a server for the later commands.
 //!
-//! Every wait has a time limit. All processes have ended when the [`Session`] is dropped.
+//! Every wait has a time limit. Dropping the [`Session`] kills the server. Every other command has ended when
+//! the method that runs it returns.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -51,9 +51,10 @@ struct Property {
     merge_key: String,
 }
 
-/// Returns the text of the table of fields for the kinds `served`, named `apiVersion/Kind`.
+/// Returns the text of the table of fields for the served kinds.
 ///
-/// `text` is the OpenAPI document, and `module` is the Go module that contains it.
+/// `served` contains each kind as `apiVersion/Kind`, such as `apps/v1/Deployment`. `text` is the OpenAPI
+/// document, and `module` is the Go module that contains this document.
 pub(super) fn table(module: &str, text: &str, served: &BTreeSet<String>) -> Result<String> {
     let document: Document =
         serde_json::from_str(text).context("swagger.json is not an OpenAPI v2 document")?;

@@ -1,8 +1,8 @@
 //! Rule `import-circle`: sibling modules of a crate do not import each other in a circle.
 //!
 //! Siblings are modules with the same parent. Module A imports its sibling B if the code of A, or of a child
-//! module of A, contains a path into B. If the path ends at a `use` declaration in another module, A also
-//! imports the sibling from which this declaration imports.
+//! module of A, contains a path into B, or the path of a name that another module imports from B.
+//! For example, if module `m` contains `use b::X;`, then `use super::X;` in `m::a` is an import of `m::b`.
 //!
 //! A parent and its child modules may import each other. The rule does not check test code.
 
@@ -100,9 +100,9 @@ fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
     imports
 }
 
-/// Returns the path in the `use` declaration that imports the name at the path `target`.
+/// Returns the path of the imported item, if `target` is a name that a `use` declaration imports.
 ///
-/// If `m` contains `use two::X;`, the result for `crate::m::X` is `crate::m::two::X`.
+/// If module `m` contains `use two::X;`, the result for `crate::m::X` is `crate::m::two::X`.
 fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str>> {
     let lengths = (0..target.len()).rev();
     let mut prefixes = lengths.map(|length| target.split_at(length));

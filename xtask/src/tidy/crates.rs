@@ -12,7 +12,7 @@ pub(super) const ROOTS: [&str; 2] = ["lib.rs", "main.rs"];
 
 /// A crate of the workspace: its folder and its source files.
 pub(super) struct Crate<'a> {
-    /// Folder of the crate root, relative to the workspace root, without a trailing `/`.
+    /// Folder that contains `lib.rs` or `main.rs`, relative to the workspace root, without a trailing `/`.
     pub(super) folder: &'a str,
     /// Source files except tests, by path relative to the folder.
     pub(super) files: Vec<(&'a str, &'a Source<'a>)>,

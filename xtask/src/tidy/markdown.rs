@@ -23,7 +23,7 @@ pub(super) fn prose(markdown: &str) -> String {
     kept
 }
 
-/// Returns the links in `prose`, the result of [`prose`], with line numbers from 1.
+/// Returns the links in a document from which [`prose`] has removed the code. Line numbers start at 1.
 pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     let mut links = Vec::new();
     for (index, line) in prose.lines().enumerate() {

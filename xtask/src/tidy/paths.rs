@@ -10,7 +10,8 @@ use super::rust::Token;
 pub(super) struct NamedPath<'a> {
     /// Segments of the path, including `crate`, `self` and `super`.
     names: Vec<&'a str>,
-    /// Name that a `use` declaration gives to the item at the path.
+    /// Name that a `use` declaration imports: the name after `as`, or otherwise the last segment of the path.
+    /// `None` if the path is not in a `use` declaration.
     pub(super) imported_as: Option<&'a str>,
     /// Line of the path in the file, counted from 1.
     pub(super) line: usize,
@@ -37,6 +38,8 @@ impl<'a> NamedPath<'a> {
     }
 
     /// Returns the path from the crate root, for a `use` declaration in the module `own`.
+    ///
+    /// A path for which [`NamedPath::resolve`] returns `None` is treated as relative to `own`.
     pub(super) fn resolve_import(&self, own: &[&'a str]) -> Vec<&'a str> {
         self.resolve(own)
             .unwrap_or_else(|| [own, &self.names].concat())

@@ -32,7 +32,7 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     check(source.path, &source.comments)
 }
 
-/// Returns a finding for each vague phrase in Markdown text or Rust comments.
+/// Returns a finding for each vague phrase in `markdown`, the text of the file `path`.
 pub(super) fn check(path: &str, markdown: &str) -> Vec<Finding> {
     let prose = markdown::prose(markdown).to_lowercase();
     let mut findings = Vec::new();

@@ -23,7 +23,9 @@ const NARRATION: [&str; 6] = [
     "we now",
 ];
 
-/// Returns the findings of both rules in a file's comments, and of [`STUBS`] in its code.
+/// Checks a Rust file, and returns the findings.
+///
+/// Both rules apply to the comments. The code must not contain [`STUBS`].
 pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     let mut findings = text(source.path, &source.comments);
     for stub in STUBS {

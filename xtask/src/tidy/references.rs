@@ -101,7 +101,9 @@ fn expand(quoted: &str) -> Vec<String> {
     braces.unwrap_or_else(|| vec![quoted.to_owned()])
 }
 
-/// Returns whether `text` has the form of a file path of this repository, except `mod.rs`.
+/// Returns whether `text` has the form of a file path of this repository.
+///
+/// The bare file name `mod.rs` does not count as a path.
 fn is_path(text: &str) -> bool {
     let plain = text
         .chars()

@@ -1,4 +1,6 @@
-//! Generates templates of pods that belong to a Deployment in a cluster with a service mesh.
+//! Generates pods that belong to a Deployment in a cluster with a service mesh.
+//!
+//! The result is JSON with a placeholder for each value that differs between the pods of the Deployment.
 //!
 //! Guarantees: a pod has about 8.1 KB of JSON and 5.4 KB of protobuf. It has two containers, ten environment
 //! variables per container, and two managedFields entries of about 1.1 KB each.
@@ -42,7 +44,9 @@ const SETTINGS: [(&str, &[&str]); 12] = [
     ("REGION", &["eu-central-1", "eu-west-1", "us-east-1"]),
 ];
 
-/// Returns the template of a pod of `workload`, and adds the values that differ between pods to `slots`.
+/// Returns a pod of `workload`, with a placeholder for each value that differs between the workload's pods.
+///
+/// Adds a [`Slot`] for each of these values to `slots`.
 pub(super) fn pod(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let name = &workload.name;
     let image = format!(

@@ -1,8 +1,6 @@
-//! Generates Secrets with keys, certificates and tokens, as templates from which a corpus generates its
-//! objects.
+//! Generates templates of Secrets that contain a key, a certificate and a token.
 //!
-//! Guarantees: the data of each Secret consists of random bytes, so compression does not make the data
-//! smaller.
+//! Guarantees: the data of each Secret consists of random bytes, which compression can't make smaller.
 
 use fastrand::Rng;
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
-//! Generates the workloads of the simulated cluster. A workload is a Deployment with its objects.
+//! Generates the workloads of the simulated cluster. A workload is a Deployment. All its
+//! generated objects, such as pods or Secrets, share one template.
 //!
 //! Guarantees: each pair of namespace and name is unique. The workloads are sorted by namespace and
-//! name, as in a list.
+//! name, like the objects in a list response of an API server.
 
 use fastrand::Rng;
 
@@ -78,7 +79,7 @@ const TEAMS: [&str; 16] = [
 
 const STAGES: [&str; 4] = ["canary", "prod", "staging", "test"];
 
-/// A generated Deployment, whose objects of one kind share a template.
+/// A generated Deployment, and the values for the template that its objects share.
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) namespace: String,
@@ -92,7 +93,7 @@ pub(super) struct Workload {
     pub(super) hash: String,
     /// Relative number of objects of this workload.
     pub(super) weight: usize,
-    /// Seed from which the random parts of this workload's template are generated.
+    /// Seed of the random values in the template.
     pub(super) seed: u64,
 }
 

@@ -136,7 +136,10 @@ async fn live(form: &str, packed: bool, gaps: &Gaps) {
     drop(pods);
 }
 
-/// A source of pods. Its lists return all pods, then all pods changed, then no pods.
+/// A source of pods.
+///
+/// The first list returns all pods. The second list returns a changed version of each pod. All later lists
+/// are empty.
 ///
 /// A watch fails with the code 410 (Expired) when `expired` is notified.
 #[derive(Default)]
@@ -285,7 +288,9 @@ impl Processor {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Returns the time in which the thread was runnable without a processor, zero if unknown.
+    /// Returns the total time, since the thread started, in which it was runnable without a processor.
+    ///
+    /// Returns zero if this time is unknown.
     fn waited_for(&mut self) -> Duration {
         let read = |file: &mut File| {
             let mut text = String::new();

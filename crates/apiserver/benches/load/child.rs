@@ -71,7 +71,8 @@ pub(crate) fn play(arguments: &[String]) -> anyhow::Result<()> {
 
 /// Main function of the child that only writes events to sockets at a fixed rate.
 ///
-/// The arguments are the number of connections, the number of events, and the events per second.
+/// The arguments are the number of connections, the events per connection, and the events per second on each
+/// connection.
 pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
     let [watchers, events, rate] = arguments else {
         bail!("watchers, events, rate");

@@ -52,7 +52,7 @@ pub(super) struct Disturbance {
     events: u64,
     /// Number of bytes sent so far.
     bytes: u64,
-    /// Offset in the sent bytes at which a randomly split body's current chunk ends.
+    /// Value of `bytes` at which the current chunk ends, if a fault splits the body randomly.
     random_border: u64,
     /// An event that is held back until after the next event, because a fault swaps the two.
     overtaken: Option<Bytes>,
@@ -81,7 +81,7 @@ impl Laid {
 // === impl Disturbance ===
 
 impl Disturbance {
-    /// Creates the state for a body, and adds the steps before the first chunk to `steps`.
+    /// Creates the state for a body. Adds to `steps` the steps that precede the first chunk.
     pub(super) fn new(
         laid: Vec<Laid>,
         framing: Framing,

@@ -1,7 +1,7 @@
 //! Defines [`Match`], which selects the requests that a fault affects.
 //!
-//! Guarantees: a match is printed in the grammar of fault plans, and the printed text parses to an equal
-//! match.
+//! Guarantees: a match prints as it is written in a fault plan, the text that describes the faults to inject.
+//! The printed text parses to an equal match.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct Match {
     pub(super) user_agent: Option<String>,
 }
 
-/// Prints a name in the grammar of fault plans, in quotes if necessary.
+/// Prints a resource, name, namespace or user agent for a fault plan, in quotes if necessary.
 pub(super) struct Word<'a>(pub(super) &'a str);
 
 // === impl Match ===

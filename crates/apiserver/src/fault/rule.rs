@@ -30,7 +30,7 @@ pub(crate) enum Statement {
 pub(crate) struct FaultRule {
     pub(crate) matches: Match,
     pub(crate) fault: Fault,
-    /// Number of matching requests that the rule leaves unaffected first.
+    /// The rule does not affect the first `skip` matching requests.
     pub(crate) skip: u64,
     /// Probability with which the rule affects a matching request after the first `skip` requests.
     pub(crate) chance: Share,
@@ -123,7 +123,7 @@ pub(crate) enum Which {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share(pub(crate) u32);
 
-/// An action that runs immediately; a [`Match`] selects the affected watches.
+/// An action that runs immediately. If the variant has a [`Match`], the action affects matching watches.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     End(Ending, Match),
@@ -202,7 +202,7 @@ impl Fault {
         self.needs_events() || matches!(self, Fault::RefuseStreaming)
     }
 
-    /// Returns whether the server sends an error or resets the connection instead of executing a request.
+    /// Returns whether the fault causes an error response or a reset instead of the request's execution.
     pub(crate) fn is_answer(&self) -> bool {
         matches!(
             self,

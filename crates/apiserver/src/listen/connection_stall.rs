@@ -13,7 +13,8 @@ use tokio::time::Sleep;
 
 /// Maximum time for which a write to a connection may make no progress.
 ///
-/// The value is the maximum age of events in the history: after a longer stall, a watch can't resume.
+/// The value is the age at which the server drops events from its event history. After a longer stall, a
+/// watch can't resume because the server has dropped events that the watch needs.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// A connection whose writes fail if they make no progress for [`STALL_TIMEOUT`].

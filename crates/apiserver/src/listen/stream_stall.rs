@@ -34,7 +34,7 @@ use super::connection_stall::STALL_TIMEOUT;
 struct InFlight {
     /// Number of chunks that hyper or h2 holds.
     chunks: AtomicUsize,
-    /// Number of times that a chunk was passed to hyper or h2; an increase is progress of the stream.
+    /// Measures progress: increases when hyper receives a chunk, and again when hyper passes it to h2.
     steps: AtomicUsize,
     /// Waker of the task that waits until the connection has written all chunks.
     written: AtomicWaker,
@@ -45,7 +45,7 @@ tokio::task_local! {
     static IN_FLIGHT: Arc<InFlight>;
 }
 
-/// A chunk of a response body, which the connection drops after it has written the chunk.
+/// A chunk of a response body. The connection drops each chunk after writing it.
 pub(super) struct Chunk {
     bytes: Bytes,
     in_flight: Option<Arc<InFlight>>,
@@ -144,7 +144,10 @@ impl TrackedBody {
         }
     }
 
-    /// Returns whether the body may report its end to hyper, which ends the stall timeout.
+    /// Returns whether the body may report its end to hyper.
+    ///
+    /// After this report, hyper ends the stream's task once h2 has the last chunk. [`STALL_TIMEOUT`] then no
+    /// longer applies.
     fn may_end(&self) -> bool {
         let in_flight = self.in_flight.as_ref();
         in_flight.is_none_or(|in_flight| {

@@ -53,7 +53,7 @@ impl Schema {
         })
     }
 
-    /// Returns the schema of the metadata of objects of any kind.
+    /// Returns the schema of `PartialObjectMetadata`.
     pub(crate) fn of_metadata() -> Option<Schema> {
         let (api_version, kind) = METADATA;
         Some(Schema {
@@ -127,7 +127,9 @@ pub(crate) fn item_head(length: usize, out: &mut Vec<u8>) {
     put_length(2, length, out);
 }
 
-/// Returns a watch event with a four-byte length prefix, for an `object` in an envelope.
+/// Returns a watch event, preceded by its length in four bytes.
+///
+/// `object` must already be in its envelope (`runtime.Unknown`).
 pub(crate) fn event(event_type: &str, object: &[u8]) -> Vec<u8> {
     let mut raw = Vec::with_capacity(object.len() + 8);
     put_bytes(1, object, &mut raw);

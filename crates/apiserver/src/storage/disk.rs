@@ -1,14 +1,14 @@
 //! Stores the objects and the revision of a server in a data directory.
 //!
-//! The directory contains one file of an embedded database. The file contains the current state without the
-//! event history.
+//! The directory contains a database file and a lock file. The database file contains the current objects and
+//! the revision, but no past events.
 //!
 //! Guarantees:
 //! - a batch of writes is stored in one transaction, either completely or not at all. The transaction is
 //!   synced before [`Disk::write`] returns;
-//! - a server that has the directory open locks a file in it, so no other server can open the directory;
-//! - a damaged file, or a file with an unsupported format, is rejected with the reason;
-//! - a new file is created under a temporary name, and renamed when it is complete;
+//! - only one server at a time can have the directory open, because the server holds a lock on the lock file;
+//! - a database file that is damaged or has an unsupported format is rejected with the reason;
+//! - a new database file is created under a temporary name, and renamed when it is complete;
 //! - on systems with file modes, only the owner can access new files and directories, because objects may be
 //!   secrets;
 //! - objects of kinds that this server does not serve are preserved.
@@ -37,7 +37,9 @@ const REVISION_KEY: &str = "revision";
 /// Version of the table format, to be incremented with each change of a table definition.
 const FORMAT: u64 = 1;
 
-/// Size of the database's page cache in bytes. Small, because objects are read from memory.
+/// Size of the database's page cache in bytes.
+///
+/// A small cache suffices, because the server reads objects from the database only at startup.
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Minimum size in bytes of a file that [`Disk::load`] compacts.

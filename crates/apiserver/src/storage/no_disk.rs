@@ -4,7 +4,7 @@
 
 use super::Write;
 
-/// The type of a data directory in a server without persistence.
+/// Uninhabited type that replaces the handle of an open data directory.
 pub(crate) enum Disk {}
 
 impl Disk {

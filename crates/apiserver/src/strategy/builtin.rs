@@ -1,4 +1,6 @@
-//! Defines the strategies of the built-in resources, in a table with one row per resource.
+//! Defines how the built-in resources behave on writes and in responses.
+//!
+//! Each row of a table contains a resource and its [`Strategy`].
 //!
 //! Guarantees: a resource without a row has the strategy [`Strategy::BUILTIN`].
 

@@ -34,7 +34,9 @@ fn complete(namespace: &mut Object) {
     label(namespace);
 }
 
-/// Sets the name label of an updated namespace, and restores `spec` if `part` is [`Part::Main`].
+/// Sets the name label of an updated namespace.
+///
+/// Copies `spec` from `old` if the request updates the namespace itself ([`Part::Main`]), not a subresource.
 fn keep(new: &mut Object, old: &Object, part: Part) {
     if part == Part::Main {
         new.set("spec", old.get("spec").cloned());

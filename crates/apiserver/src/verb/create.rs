@@ -151,7 +151,9 @@ fn prepare(
     Ok(())
 }
 
-/// Checks that the namespace of a new object exists, if settings require that, and is not being deleted.
+/// Checks that the namespace of a new object is not being deleted.
+///
+/// If `enforce_namespaces` is set and the object is not a seed, also checks that the namespace exists.
 fn check_namespace(
     shared: &Shared,
     state: &State,

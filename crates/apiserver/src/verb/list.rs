@@ -44,7 +44,9 @@ pub(crate) struct ListCall<'a> {
 /// The state, the minimum key and the maximum number of objects of a page.
 struct Start {
     snapshot: Snapshot,
-    /// Minimum key of the objects in the page. In a list of one namespace, without `<namespace>/`.
+    /// Minimum key of the objects in the page. Empty for the first page.
+    ///
+    /// If only one namespace is listed, the key does not contain the prefix `<namespace>/`.
     from: String,
     limit: Option<usize>,
 }

@@ -137,7 +137,7 @@ fn check(
     Ok(())
 }
 
-/// Returns a copy of `namespace` with phase Terminating, a deletion timestamp and `finalizers`.
+/// Copies `namespace`, and sets phase Terminating, a deletion timestamp and `metadata.finalizers`.
 fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Object {
     let mut marked = namespace.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));
@@ -158,7 +158,7 @@ fn ends(state: &State, namespaces: &Resource, name: &str) -> bool {
     entry.is_some_and(|entry| is_ending(namespaces, entry))
 }
 
-/// Returns whether the namespace is being deleted.
+/// Returns whether the namespace's phase is Terminating and the namespace has a deletion timestamp.
 fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {
     is_terminating(namespaces, entry) && Object::stored(entry.object(namespaces)).is_deleting()
 }

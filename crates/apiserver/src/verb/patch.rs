@@ -27,13 +27,13 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Accepted patch media types of built-in kinds, as in error messages.
+/// Patch media types that the server accepts for built-in kinds, for error messages.
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
 
 /// Name of the Go type of a decoded JSON object, for error messages.
 const GO_MAP: &str = "map[string]interface {}";
 
-/// Accepted patch media types of custom kinds, as in error messages.
+/// Patch media types that the server accepts for custom kinds, for error messages.
 const ACCEPTED_CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
 
 /// The parsed body of a PATCH request, with one variant per type of patch.
@@ -86,8 +86,10 @@ impl PatchBody {
         }
     }
 
-    /// Returns the text that a field validation error shows: a strategic merge patch itself, and for other
-    /// patches the patched object `patched`.
+    /// Returns the text that a field validation error reports as the invalid value.
+    ///
+    /// For a strategic merge patch, the text is the patch in Go's `%v` format. For other patches, the text is
+    /// `patched`, the patched object as JSON.
     fn shown(&self, patched: &str) -> String {
         match self {
             PatchBody::Strategic(patch) => refusal::GoMap(patch).to_string(),

@@ -71,7 +71,7 @@ pub(crate) fn change(
     }
 }
 
-/// Returns whether `metadata` and a namespace's `spec` have no finalizers.
+/// Returns whether the object has no finalizers: neither in `metadata` nor, for a namespace, in `spec`.
 fn is_released(resource: &Resource, object: &Object) -> bool {
     object.finalizers().is_empty() && !(resource.strategy.hooks.is_held)(object)
 }
@@ -232,7 +232,11 @@ fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
         .collect()
 }
 
-/// Validates a client's change. Returns one error that contains `errors` and all other errors, if any.
+/// Validates a client's change from `old` to `new`.
+///
+/// # Errors
+///
+/// Returns one error that lists `errors` and the errors that the validation finds, if there are any.
 fn check_update(
     subject: Subject<'_>,
     (old, new): (&Object, &Object),

@@ -116,9 +116,10 @@ impl Subject<'_> {
     }
 }
 
-/// Replaces the stored object `entry` by `new`, or removes it with [`Step::Remove`].
+/// Replaces the stored object `entry` by `new`, or removes the object if `step` is [`Step::Remove`].
 ///
-/// Returns the entry of `new`, or `None` if `entry` is no longer the newest state.
+/// Returns an entry with the content of `new` and the revision of this write, even if the write removes the
+/// object. Returns `None` and changes nothing if `entry` is no longer the newest state of the object.
 pub(super) fn replace(
     shared: &Shared,
     resource: &Resource,

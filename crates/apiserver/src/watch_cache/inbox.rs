@@ -1,6 +1,6 @@
 //! Implements the bounded queue between the watch cache and the response body of one watch.
 //!
-//! The queue contains deliveries: events, bookmarks and injected bytes.
+//! The queue contains deliveries: events, bookmarks, and bytes that a test injects into the response body.
 //!
 //! Guarantees:
 //! - the receiver gets the deliveries in the order in which they were sent;
@@ -74,7 +74,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Returns whether the queue contains an event, not a bookmark, at or below `revision`.
+    /// Returns whether the queue contains an event at or below `revision`. Ignores all other deliveries.
     pub(crate) fn waits_since(&self, revision: u64) -> bool {
         let queue = self.0.queue.lock();
         let mut events = queue.deliveries.iter().filter_map(Delivery::revision);

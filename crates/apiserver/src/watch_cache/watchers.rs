@@ -92,7 +92,7 @@ impl Watchers {
         }
     }
 
-    /// Calls `keep` for the watchers that may select the object of `event`, as in [`retain`](Self::retain).
+    /// Calls `keep` for the watchers that `event` may concern, and removes those for which it returns false.
     pub(super) fn retain_concerned(&mut self, event: &Event, keep: impl Fn(&Watcher) -> bool) {
         let mut gone = Vec::new();
         let mut ask = |group: &Group| {

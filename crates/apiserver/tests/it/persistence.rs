@@ -299,9 +299,10 @@ async fn write(server: &Server, writer: usize, seed: u64) {
     }
 }
 
-/// Possible `spec.priority` values of a pod after the kill, `None` if the pod may be absent.
+/// The `spec.priority` values that a pod may have after the kill.
 ///
-/// The first element is of the last acknowledged write, and the others are of later writes.
+/// The first element is the last state known to be stored. Each other element is the result of an
+/// unacknowledged write. `None` means that the pod is absent.
 type Known = Vec<Option<u64>>;
 
 #[test]

@@ -61,8 +61,9 @@ fn decoded(object: &[u8]) -> Value {
     decoded.unwrap_or_else(|error| json!(error.to_string()))
 }
 
-/// Decodes a protobuf list into its API version and kind, all its encoded `metadata` fields, and its encoded
-/// items.
+/// Returns the API version and kind, the encoded `ListMeta`, and the encoded items of a protobuf list.
+///
+/// The `ListMeta` is a vector, because a protobuf message can contain the same field more than once.
 fn list(body: &[u8]) -> (String, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let envelope = Envelope::read(body.strip_prefix(&Envelope::MAGIC).unwrap()).unwrap();
     let of_number = |number: u32| {

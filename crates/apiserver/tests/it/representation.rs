@@ -126,7 +126,9 @@ async fn a_write_whose_response_is_not_acceptable_is_not_stored() {
     assert_eq!(server.revision(), revision);
 }
 
-/// Returns the events of a watch for 1 s, on a server with pod `b` and deleted pod `a`.
+/// Opens a watch that ends after 1 s, and returns its events.
+///
+/// The server has pod `b`. Pod `a` was deleted before the watch starts.
 async fn watch_as(query: &str, accept: &str) -> Vec<Value> {
     let server = pods(&["a", "b"]);
     server.delete("v1", "pods", "default/a").unwrap();

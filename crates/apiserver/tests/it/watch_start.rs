@@ -9,7 +9,9 @@ use crate::ask::{Watch, builder, get, pod, pods};
 const WATCH: &str = "/api/v1/pods?watch=1&timeoutSeconds=600";
 const STREAMING: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 
-/// Returns a server with three pods, created at the revisions 1, 2 and 3. Pod `c` was deleted at revision 4.
+/// Returns a server with pods `b` and `a`, created at revisions 1 and 2.
+///
+/// Pod `c` was created at revision 3 and deleted at revision 4.
 fn server() -> Server {
     let server = pods(&["b", "a"]);
     server.create(pod("c")).unwrap();

@@ -274,7 +274,8 @@ impl Stage<'_> {
 
 /// Prints the numbers of requests and cache reads of each `User-Agent`.
 ///
-/// With a request log, also prints how many lists followed the request with the sequence number `synced`.
+/// If the server has a request log, also prints how many lists the loops requested after their caches synced.
+/// `synced` is the sequence number of the last logged request at that time.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

@@ -1,7 +1,7 @@
 //! Reads objects from an informer's cache, and counts the reads.
 //!
 //! Guarantees: a read sends no request to the server, and each call counts as one read. The demo prints the
-//! counts, to show how many requests the loops would send without caches.
+//! counts, to show how many requests its control loops would send without caches.
 
 use std::sync::{
     Arc,

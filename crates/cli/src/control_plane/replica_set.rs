@@ -314,8 +314,10 @@ impl Controller {
         }
     }
 
-    /// Reports that a ReplicaSet has the desired number of pods, if `ready` increased since the previous
-    /// call.
+    /// Reports that a ReplicaSet needs no change, if `ready` increased since the previous call for it.
+    ///
+    /// The caller checks that the ReplicaSet has the desired number of pods. `newest` is its newest ready
+    /// pod. If it is `None`, nothing is reported.
     async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
         let told = self.content.lock().insert(set.clone(), ready);
         if let Some(newest) = newest.filter(|_| told.is_none_or(|told| told < ready)) {

@@ -27,7 +27,7 @@ pub(crate) enum Loop {
     NodeAgent,
 }
 
-/// The kind of a [`Step`], in the order in which the demo first prints the kinds.
+/// The kind of a [`Step`]. The variants are in the order of their first appearance in the demo's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// A client wrote an object to which the loops react, such as the demo's Deployment.
@@ -52,15 +52,15 @@ pub(crate) enum Kind {
     PodStarts,
     /// A node agent received the first event that shows a pod as running and ready.
     PodRuns,
-    /// The replica set controller found that a ReplicaSet needs no pods created or deleted.
+    /// The replica set controller found that it must neither create nor delete pods of a ReplicaSet.
     Content,
-    /// The replica set controller received an event that changes the status of a ReplicaSet.
+    /// The replica set controller received an `Updated` event that reports a new status of a ReplicaSet.
     ReplicaSetStatus,
-    /// The container of a pod has ended, and the node agent has read the pod again.
+    /// A node agent read a pod from the API server after the pod's container ended.
     PodEnds,
     /// A node agent received the first event that shows a pod as `Failed` or `Succeeded`.
     PodFailed,
-    /// The replica set controller received the event that shows a pod as ended.
+    /// The replica set controller received the first event that shows a pod as `Failed` or `Succeeded`.
     FailureSeen,
     /// The replica set controller received the deletion event of a ReplicaSet's pod.
     PodDeleted,

@@ -18,7 +18,7 @@ pub(crate) struct Ended {
     pub(crate) err: String,
 }
 
-/// One step of a control loop, parsed from a line of the demo's output.
+/// One step of a control loop, parsed from a line of the output of `kubectl-informer demo`.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// Time since the start of the demo, in seconds.

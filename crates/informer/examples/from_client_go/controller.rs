@@ -141,7 +141,7 @@ impl Controller {
     }
 }
 
-/// Event handler for deployments. Adds the app that controls the deployment of the event to the queue.
+/// Event handler for deployments. If an app controls the deployment, the app is added to the queue.
 #[derive(Clone)]
 struct Owners {
     apps: Lister<ConfigMap>,

@@ -114,10 +114,11 @@ impl Binder {
         }
     }
 
-    /// Binds the claim `name` to the volumes that refer to it, or releases these volumes.
+    /// Binds or releases each volume that refers to the claim `name`.
     ///
-    /// A volume is released if the claim does not exist, or if the claim's uid differs from the uid in the
-    /// volume's `claimRef`. If the claim is marked for deletion, its finalizers are then removed.
+    /// A volume is bound if the claim exists and has the uid in the volume's `claimRef`. Otherwise, the
+    /// volume is released. Afterwards, the method removes the finalizers of the claim if the claim exists and
+    /// is marked for deletion.
     async fn sync(&self, name: &ObjectName, by_claim: &IndexToken) -> anyhow::Result<()> {
         let claim = self.claims.lister().find(name);
         let claim = claim.map(|claim| claim.get()).transpose()?;
@@ -171,12 +172,14 @@ impl Binder {
         Ok(())
     }
 
-    /// Sets the phase of a volume to `Released`. Must be called only if the cache has no claim for the
-    /// volume.
+    /// Sets the phase of a volume to `Released`. The claim of the volume must not be in the cache.
     ///
-    /// If the volume is already `Released`, the method instead removes its finalizers if it is marked for
-    /// deletion. Otherwise, the method returns an error and changes nothing if the server still has the
-    /// claim.
+    /// If the phase is already `Released` and the volume is marked for deletion, the method removes the
+    /// volume's finalizers.
+    ///
+    /// # Errors
+    /// Returns an error if a request fails. Also returns an error, and changes nothing, if the phase is not
+    /// `Released` and the server still has the claim.
     async fn release(&self, claim: &ObjectName, volume: &PersistentVolume) -> anyhow::Result<()> {
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         if volume_phase(volume) == Some("Released") {

@@ -4,7 +4,8 @@
 //!
 //! - The provisioner reads three caches: of claims, of volumes and of storage classes. It starts its workers
 //!   when all three are synced.
-//! - The caller can pass an informer of claims. The provisioner then neither starts nor stops this informer.
+//! - `main.rs` can pass an informer of claims to a provisioner. The provisioner then neither starts nor stops
+//!   this informer.
 //! - Caches may be stale and requests may fail. The provisioner retries, and never creates two volumes for a
 //!   claim, even if a second provisioner processes the same claim.
 //! - The provisioner ignores claims whose storage class names another provisioner.
@@ -50,7 +51,7 @@ const OTHER_PROVISIONER: &str = "other.example.com";
 
 /// Key of a label that the scenario sets on a claim after the provisioner has stopped.
 ///
-/// The caller's informer of claims must still deliver this change, although the provisioner has stopped.
+/// The informer of claims, which `main.rs` starts and stops, must still deliver this change.
 const STATE: &str = "kube-informer-example/state";
 
 /// Names of two storage classes. `ours` names the provisioner of this run, and `foreign` names

@@ -75,7 +75,8 @@ impl ListSplitter {
     /// Reads one chunk of the body, and appends the items that end in the chunk to `items`.
     ///
     /// # Errors
-    /// Returns an error if the body is not a list or a field is too large. The splitter is then unusable.
+    /// Returns an error if the body is not a list, or if an item or another field of the list is too large.
+    /// The splitter is then unusable.
     pub(crate) fn feed(&mut self, chunk: Bytes, items: &mut Vec<Frame>) -> Result<(), SplitError> {
         match self {
             Self::Json(splitter) => splitter.feed(chunk, items),

@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
 }
 
 impl<'a> Identity<'a> {
-    /// Returns the names and the JSON of the annotations and managed fields, if present.
+    /// Returns the fields `annotations` and `managedFields`: each field's name, and its JSON if present.
     pub(crate) fn prunable(&self) -> [(&'static str, Option<&'a [u8]>); 2] {
         let IdentityMetadata {
             annotations,

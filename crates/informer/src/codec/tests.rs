@@ -1,7 +1,6 @@
 //! Tests the detection of content types.
 //!
-//! Also tests that pruning an object yields the same result whether or not the positions of its fields are
-//! already known.
+//! Also tests that [`Encoded::cut_found`] and [`Encoded::cut`] remove the same fields from an object's JSON.
 
 use k8s_openapi::api::core::v1::Pod;
 

@@ -180,7 +180,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Requests a snapshot that contains every change up to its revisions.
+    /// Requests a snapshot that contains, for each source, all changes up to the revision of the source.
     ///
     /// Returns `None` after [`SETTLE_TRIES`] attempts, or if the informer has not synced or has stopped.
     async fn settled(&self) -> Option<Snapshot<K>> {

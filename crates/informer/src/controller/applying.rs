@@ -70,9 +70,10 @@ impl<K: Send + Sync + 'static> Serving<K> {
         indexer.lend(move |indexer| indexer.apply(batch)).await
     }
 
-    /// Calls `take` with the queue and the stored objects.
+    /// Calls `take` to add changes to the queue, and returns the result of `take`.
     ///
-    /// `objects` is the number of objects in the change. If it is large, the call runs on another thread.
+    /// The arguments of `take` are the queue and the stored objects. `objects` is the number of objects that
+    /// `take` processes. From [`OFFLOADED_MIN`] objects, `take` runs on the thread pool for blocking work.
     pub(super) async fn queue_up<T: Send + 'static>(
         &mut self,
         objects: usize,

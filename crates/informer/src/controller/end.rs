@@ -25,7 +25,7 @@ pub struct Ended {
     pub discarded: u64,
 }
 
-/// Marks the informer as stopped when dropped, and wakes the tasks that wait for a batch.
+/// Guard that marks the informer as stopped when dropped, and wakes the tasks that wait for store changes.
 pub(super) struct GoneGuard(pub(super) Reporter, pub(super) Arc<Notify>);
 
 impl Drop for GoneGuard {

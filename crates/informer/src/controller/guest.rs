@@ -22,7 +22,9 @@ pub(crate) trait Guest<K>: Send + Sync {
     /// Performs the guest's work while the reflectors run. May complete before they stop.
     fn run(&mut self) -> BoxFuture<'_, ()>;
 
-    /// Performs the guest's final work after the reflectors have stopped, unless the informer has failed.
+    /// Performs the guest's final work.
+    ///
+    /// Called after the reflectors have stopped; not called if the informer has failed.
     ///
     /// Returns further work, which the controller runs while the handlers stop.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
@@ -45,7 +47,8 @@ pub(crate) enum NoSnapshot {
 
 /// Requests a snapshot of the store from the informer's loop.
 ///
-/// The objects of each source (one reflector with its list and watch) match the source's revision.
+/// For each source (one reflector with its list and watch), the snapshot contains a revision, all changes up
+/// to this revision, and no later changes.
 pub(crate) async fn settled_snapshot<K>(
     commands: &mpsc::UnboundedSender<Command<K>>,
 ) -> Result<Snapshot<K>, NoSnapshot> {

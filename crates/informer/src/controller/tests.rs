@@ -1,4 +1,6 @@
-//! Tests the informer's loop one iteration at a time: resyncs, snapshots, long lists, and the sync.
+//! Tests the informer's loop one iteration at a time.
+//!
+//! The tests cover resyncs, snapshots, long lists, and the initial sync after a warm start.
 
 use futures_util::FutureExt as _;
 use k8s_openapi::api::core::v1::Pod;
@@ -30,7 +32,9 @@ fn pod(name: &str, revision: u64) -> Pod {
     }
 }
 
-/// Returns an informer's loop with one handler and a due resync, and the sender of changes.
+/// Creates an informer's loop with one handler whose resync is due.
+///
+/// Also returns the sender of the channel from which the loop receives changes.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the one channel that has no bound"

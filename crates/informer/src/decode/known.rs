@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// A fake store that contains one object, which belongs to source 3.
+    /// A fake store with one object, which the source with the id 3 received.
     struct One(Object<ConfigMap>);
 
     impl Known<ConfigMap> for One {

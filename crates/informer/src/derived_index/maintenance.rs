@@ -11,8 +11,9 @@
 //!   locked the same object, the handler waits for the release, and then reads the caches. So an evaluation
 //!   never overwrites the results of an evaluation that read newer caches.
 //! - An evaluation records the names of the dependencies before it reads the dependencies from the cache. If
-//!   the evaluation misses a change of a dependency, the handler of the dependencies receives the event of
-//!   that change later. That handler then finds the object by the recorded name, and evaluates it again.
+//!   the cache receives a change of a dependency after that read, the handler of the dependencies receives
+//!   the event later. The recorded names then identify the indexed objects that depend on the changed
+//!   object, and the handler evaluates these indexed objects again.
 //!
 //! This module does not register the handlers. The parent module does.
 
@@ -42,7 +43,7 @@ pub(super) type ValuesOf<K, O> =
 #[derive(Default)]
 pub(super) struct Board {
     kept: Mutex<Kept>,
-    /// Wakes the handler that waits for a [`Claim`] of the other handler.
+    /// Wakes the waiting handler when the other handler drops its [`Claim`].
     ///
     /// The index has two handlers, so at most one waits.
     released: Notify,

@@ -1,7 +1,8 @@
-//! Tests that the two handlers of a derived index keep the index up to date with both caches.
+//! Tests a derived index that finds pods by the zones of their nodes.
 //!
-//! The tests use an index that finds pods by the zones of their nodes. A property test changes the two caches
-//! between the polls of the handlers, and during calls of the index functions.
+//! The index has two handlers, one for the events of pods and one for the events of nodes. The tests check
+//! that the handlers keep the index up to date with the pod cache and the node cache. A property test changes
+//! these caches between the polls of the handlers, and during calls of the index functions.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -97,7 +98,8 @@ fn operations() -> impl Strategy<Value = VecDeque<Operation>> {
 #[derive(Default)]
 struct Handling {
     events: VecDeque<ObjectName>,
-    /// Future of the event that the handler is handling; `None` while it is being polled.
+    /// Future that handles the current event; `None` if there is no such event, or during a poll of the
+    /// future.
     waiting: Option<BoxFuture<'static, ()>>,
     polled: bool,
 }
@@ -286,7 +288,7 @@ proptest! {
     }
 }
 
-/// An index of many pods on the nodes `a` and `b`, which counts function calls.
+/// A derived index of many pods on the nodes `a` and `b`, with call counters for its two functions.
 struct Crowd {
     maintenance: Maintenance<Pod, Node>,
     board: Arc<Board>,

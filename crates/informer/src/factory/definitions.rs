@@ -26,10 +26,10 @@ use crate::{
 /// A cached `CustomResourceDefinition`, of which only the metadata is stored.
 type Metadata = PartialObjectMeta<DynamicObject>;
 
-/// A hold on the informer of definitions, and a receiver of the state of one definition.
+/// Handle that keeps the informer of definitions running, and a receiver of the state of one definition.
 pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 
-/// State for the `CustomResourceDefinition` objects that a factory watches for its informers.
+/// Senders of the definitions' states, and the informer whose event handler uses the senders.
 #[derive(Default)]
 pub(super) struct Definitions {
     /// Sender of each definition's state, by the definition's name `<plural>.<group>`.

@@ -101,7 +101,8 @@ impl SharedInformerFactory {
     /// Creates an informer.
     ///
     /// `complete` contains the requested options and the defaults of the factory. `requested` contains only
-    /// the requested options, because the transforms are combined with the defaults for each namespace.
+    /// the requested options. The function reads only the transforms from `requested`, and combines them with
+    /// the default transforms for each namespace separately.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,

@@ -42,10 +42,10 @@ pub(super) struct Key {
     pub(super) scope: Scope,
 }
 
-/// Function that runs an informer until the [`Lifetime`] signals its end.
+/// Function that runs an informer until the [`Lifetime`] signals the informer to end.
 ///
-/// The future drops the `Lifetime` after the informer's last task. The function may register another
-/// informer, so it must be called without the registry's lock.
+/// The future drops the `Lifetime` after the informer's last task has ended. The function may register
+/// another informer, so it must be called without the registry's lock.
 pub(super) type Run = Box<dyn FnOnce(Lifetime) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// An informer that is about to be spawned as a task.
@@ -109,7 +109,8 @@ pub(super) struct Registry {
     pub(super) failure: watch::Sender<Option<InformerError>>,
     /// Tasks of the running informers. Must not be locked while `state` is locked.
     ///
-    /// Spawning a task while the runtime shuts down runs user code, which may lock `state`.
+    /// Tasks are spawned while `running` is locked. If the runtime is shutting down, spawning drops the task.
+    /// The drop runs user code, which may lock `state`. The opposite lock order could deadlock.
     running: Mutex<JoinSet<()>>,
 }
 
@@ -128,7 +129,8 @@ struct Entry {
     key: Key,
     /// The informer as a [`Registered<K>`], where `K` is the Rust type in the key.
     informer: Arc<dyn AnyInformer>,
-    /// Function that runs the informer; `None` after the start, and if the program runs the informer.
+    /// Function that runs the informer; `None` after the informer's start, after the shutdown, and if the
+    /// factory does not run the informer.
     run: Option<Run>,
     demand: Arc<watch::Sender<Demand>>,
     pinned: bool,
@@ -289,8 +291,8 @@ impl Registry {
 
     /// Returns a sync wait for each informer except those that are ending.
     ///
-    /// Before [`start`](Self::start), a wait for an informer that is not started fails at once. After
-    /// `start`, such informers are omitted.
+    /// Before the first call of [`start`](Self::start), a wait for an unstarted informer fails at once. After
+    /// that call, the result omits unstarted informers: those registered after the last call.
     pub(super) fn waits(&self) -> Vec<WaitForSync> {
         let state = self.state.lock();
         let entries = state.entries.iter().filter(|entry| !entry.is_ending());
@@ -410,7 +412,8 @@ impl Registry {
 
     /// Adds a pin or a hold to an informer.
     ///
-    /// Returns the informer if the hold starts it; the caller must spawn it.
+    /// Returns the informer if the caller must spawn it: `want` is [`Want::Held`], and the factory runs the
+    /// informer but has not started it.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;

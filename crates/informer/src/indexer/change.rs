@@ -54,8 +54,9 @@ pub enum Change<K> {
         old: Snapshot<K>,
         /// Snapshot of the store after the list was applied.
         new: Snapshot<K>,
-        /// The names of the removed objects, and of all objects in the list with a flag: whether they may
-        /// have changed.
+        /// The names of the removed objects and of all objects in the list.
+        ///
+        /// For each object in the list, a flag indicates whether the object may have changed.
         changed: Arc<Changed>,
         /// Whether the list is the first one of its reflector.
         in_initial_list: bool,

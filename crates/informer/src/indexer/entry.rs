@@ -41,9 +41,10 @@ impl<K> Entry<K> {
         self.object.broken().is_none()
     }
 
-    /// Returns whether this entry already contains the state `object`, received from `source`.
+    /// Returns whether this entry already contains the same state as `object`, which `source` received.
     ///
-    /// An object that can't be decoded equals only itself.
+    /// The states are the same if both share the object in memory. They are also the same if the entry has
+    /// this source and an object with the same revision and uid, unless that object failed to decode.
     pub(super) fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
         let known = &self.object;
         known.is_same(object)

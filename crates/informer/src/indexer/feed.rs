@@ -73,12 +73,16 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
     }
 }
 
-/// Reports decode errors and index errors of a store in the status, and logs index errors.
+/// Reports a store's decode errors and index errors in the [`Status`] of its reflector or informer.
+///
+/// Also logs the index errors.
 #[derive_where(Debug)]
 pub(crate) struct StatusNotes {
     #[derive_where(skip)]
     report: Reporter,
-    /// Value of [`Snapshot::broken_version`] at the most recent update of the status.
+    /// Value of [`Snapshot::broken_version`] at the last status update.
+    ///
+    /// The value increases with each change to the objects that can't be decoded.
     broken_version: u64,
     not_indexed: LogLimiter,
 }

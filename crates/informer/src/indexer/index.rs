@@ -106,10 +106,11 @@ impl<K> Indexers<K> {
         self
     }
 
-    /// Adds an index whose function reads only an object's name, namespace, labels or revision.
+    /// Adds an index with the name `name`, whose function `values` does not need the decoded object.
     ///
-    /// A packed or lazy cache, which decodes an object when it is read, does not decode objects for this
-    /// index.
+    /// The function can read an object's name, namespace, labels and revision without decoding the object. A
+    /// packed or lazy cache stores objects as bytes. Such a cache decodes an object for this index only if
+    /// the function calls [`Object::get`].
     #[must_use]
     pub fn with_metadata<V>(
         mut self,
@@ -205,10 +206,10 @@ pub trait IndexRef {
     /// Returns the name of the index that this reference identifies.
     fn index_name(&self) -> &str;
 
-    /// Returns whether this reference identifies the index that owns the string `name`.
+    /// Returns whether this reference identifies the index whose name is `name`.
     ///
-    /// A reference by name identifies any index with an equal name. A token identifies only the index for
-    /// which it was created.
+    /// A reference by name compares the text of the names. A token compares their addresses, because it
+    /// identifies only the index for which it was created.
     fn refers_to(&self, name: &Arc<str>) -> bool {
         **name == *self.index_name()
     }
@@ -305,8 +306,8 @@ pub struct IndexError {
 /// One index of a store: its name, function and content.
 #[derive_where(Clone)]
 pub(crate) struct Index<K> {
-    /// Name of the index. Its memory address identifies the index, because each [`IndexToken`] shares the
-    /// string.
+    /// Name of the index. An [`IndexToken`] shares this string, and identifies the index by the string's
+    /// address.
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
     /// For each value, the names of the objects that have this value.

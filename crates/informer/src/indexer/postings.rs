@@ -78,7 +78,9 @@ impl Postings {
         self.pairs_from(value, from).map(|pair| &pair.object)
     }
 
-    /// Returns the equal string in the index, so that objects share it, or `value` if there is none.
+    /// Returns the index's string that equals `value`, or `value` if the index contains no equal string.
+    ///
+    /// Objects with equal values thereby share one string in memory.
     pub(crate) fn shared(&self, value: Arc<str>) -> Arc<str> {
         let found = self.pairs_from(&value, Bound::Unbounded).next();
         found.map_or(value, |pair| Arc::clone(&pair.value))

@@ -96,15 +96,16 @@ impl<K> Snapshot<K> {
     /// Returns the number of objects whose content has not been decoded yet. Decoding may still fail for
     /// these objects.
     ///
-    /// Only packed and lazy caches decode objects on the first read. In other caches the number is always 0.
-    /// The number decreases when a reader reads an object for the first time. After the next write to the
-    /// store, the number of this snapshot no longer changes. The call takes constant time.
+    /// Only a cache with the informer option `packed` or `lazy` decodes an object on the first read. In other
+    /// caches, the number is always 0. In the store's newest snapshot, the number decreases when an object is
+    /// read for the first time. In older snapshots, the number no longer changes. The call takes constant
+    /// time.
     pub fn unread_count(&self) -> usize {
         let unread = self.root.unread.as_ref();
         unread.map_or(0, |unread| unread.count())
     }
 
-    /// Returns a number that increases whenever the objects that fail to decode, or their errors, change.
+    /// Returns a number that increases whenever a broken object is added, replaced or removed.
     pub(crate) fn broken_version(&self) -> u64 {
         self.root.broken_version
     }
@@ -287,8 +288,8 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns whether the store has more than `limit` objects of `source`, but not the object `name` of
-    /// `source`.
+    /// Returns `true` if the snapshot has more than `limit` objects of `source`, and none of them is named
+    /// `name`. Objects that failed to decode are counted too.
     pub(crate) fn is_full(&self, source: SourceId, name: &ObjectName, limit: usize) -> bool {
         let is_its_own = || matches!(self.entry(name), Some((by, _)) if by == source);
         self.root.count(source) > limit && !is_its_own()
@@ -329,7 +330,9 @@ impl<K> Snapshot<K> {
         self.root.entries.range(from, |_| true)
     }
 
-    /// Returns the state of an object that handlers last received, or `None` if they received none.
+    /// Returns the object `name` in the state that handlers last received.
+    ///
+    /// Returns `None` if handlers have not received the object, or if the snapshot does not contain it.
     pub(crate) fn told(&self, name: &ObjectName) -> Option<&Object<K>> {
         self.root.told(name, self.root.entries.get(name)?)
     }

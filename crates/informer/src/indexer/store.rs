@@ -186,9 +186,9 @@ impl<K> Root<K> {
         names.map(|name| (name, true)).collect()
     }
 
-    /// Stores a state of an object.
+    /// Stores a new state of an object.
     ///
-    /// Returns the stored state, and the newest earlier state that handlers have received, if any.
+    /// Returns the stored state, and the state that handlers last received, if any.
     fn write(
         &mut self,
         source: SourceId,
@@ -226,8 +226,9 @@ impl<K> Root<K> {
         }
     }
 
-    /// Marks an object as broken if a reader failed to decode the stored state. Returns whether it was
-    /// marked.
+    /// Marks an object as broken if a reader failed to decode the stored state.
+    ///
+    /// Returns whether this call marked the object; `false` if the object was already marked.
     ///
     /// Handlers receive no event when an object is marked.
     pub(super) fn find_broken(&mut self, name: &ObjectName) -> bool {
@@ -251,10 +252,10 @@ impl<K> Root<K> {
     }
 
     /// Updates the counts after the entry `old` was removed or replaced. Returns the last state of the object
-    /// that handlers have received.
+    /// that handlers have received, if any.
     ///
-    /// `by_source` is whether the source of `old` now has one object fewer; it is false if the new entry has
-    /// the same source.
+    /// If `by_source` is true, the object count of `old`'s source decreases by one. The caller must pass
+    /// false if an entry of the same source replaced `old`.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();

@@ -27,7 +27,7 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// The objects of the tests, with the values of the index `colour` in the label `colours`.
+/// Type of the objects in the tests. The index `colour` reads its values from an object's label `colours`.
 type K = ConfigMap;
 
 /// Parses text such as `namespace/name@revision colour,colour`; only the name is required.

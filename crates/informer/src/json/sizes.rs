@@ -93,7 +93,8 @@ struct Counting<'h, T> {
     heap: &'h Heap,
     /// Number of bytes that are already counted for the value, as part of its container.
     ///
-    /// A larger struct must be in a `Box`, so its size is counted as heap memory.
+    /// A struct larger than `room` does not fit in its container. It is assumed to be in a `Box`, and counted
+    /// as heap memory.
     room: usize,
 }
 
@@ -175,10 +176,10 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
-    /// Decodes a value that is converted from text, and estimates its heap bytes.
+    /// Decodes a type that parses a string, such as base64 data, and estimates its heap bytes.
     ///
-    /// The estimate is three quarters of the text's length, as for base64. It is zero for a type that is
-    /// smaller than a `Vec`.
+    /// The estimate is the size of decoded base64, three quarters of the string's length; or zero if the
+    /// type is smaller than a `Vec`.
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {

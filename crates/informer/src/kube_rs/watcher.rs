@@ -33,12 +33,13 @@ use crate::{
 ///
 /// # Buffering
 ///
-/// Events wait in the subscription's buffer until the stream is polled. For the reconciled kind, use a buffer
-/// that merges the events of an object ([`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce), with
+/// Events wait in the subscription's buffer until the stream is polled. For the kind that kube's `Controller`
+/// reconciles, use a buffer that merges the events of an object
+/// ([`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce), with
 /// [`subscribe_with`](crate::SharedInformer::subscribe_with)). Merged events are sufficient, because kube
-/// keeps only one reconciliation request per object. Do not use such a buffer for an owned kind. It drops the
-/// events of an object that is added and deleted before the stream is polled. kube then does not reconcile
-/// the owner.
+/// keeps only one reconciliation request per object. Do not use such a buffer for a stream that you pass to
+/// `Controller::owns_stream`. The buffer drops the events of an object that is added and deleted before the
+/// stream is polled. kube then does not reconcile the owner.
 ///
 /// # Decode errors and transforms
 ///
@@ -106,9 +107,10 @@ struct Words<K> {
     synced: bool,
     /// Last states of the objects that were deleted before `InitDone`.
     gone: BTreeMap<ObjectName, Shared<K>>,
-    /// Last state delivered to kube of each object that the cache decodes on the first read.
+    /// Last state that kube received of each object.
     ///
-    /// A deletion event contains this state if the final one does not decode.
+    /// A deletion event contains this state if the final one does not decode. The map is empty if the cache
+    /// decodes objects before it stores them.
     given: BTreeMap<ObjectName, Object<K>>,
 }
 

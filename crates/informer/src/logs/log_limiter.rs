@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// Maximum number of log lines with the same message per minute.
 ///
-/// Also the maximum number of log lines per list about objects that fail to decode.
+/// Also the maximum number of errors, such as decode errors, that are logged per LIST or streaming list.
 pub(crate) const LINES_PER_WINDOW: usize = 10;
 
 /// Length of the window to which [`LINES_PER_WINDOW`] applies.

@@ -36,7 +36,8 @@ pub struct InformerSample {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoreSample {
-    /// Number of objects in the cache, excluding those that failed to decode.
+    /// Number of objects in the cache. The cache also stores objects that failed to decode, but this number
+    /// does not include them.
     pub items: usize,
     /// Sum of [`Object::wire_bytes`](crate::object::Object::wire_bytes) over the objects in the cache.
     ///
@@ -63,9 +64,10 @@ pub struct StoreSample {
     /// The size does not include the buffers for compression, which use about 200 KB per thread that
     /// compresses objects.
     pub dictionary_bytes: u64,
-    /// Revision up to which the cache contains all changes that the informer's first reflector received.
+    /// Revision up to which the cache contains all changes.
     ///
-    /// An informer of several namespaces has one reflector per namespace.
+    /// If the informer has several reflectors, such as one per namespace, this is the revision of the first
+    /// one in [`Status::sources`].
     pub revision: ResourceVersion,
     /// The sizes of the indices, in the order in which the indices were added. The built-in index by
     /// namespace is not included.

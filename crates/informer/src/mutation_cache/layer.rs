@@ -73,7 +73,10 @@ pub(super) struct Layer<K> {
 enum End {
     /// The cache contains the written state or a newer state, or no longer contains the object.
     Seen,
-    /// The cache reached the write's revision, but never contained the written state or a newer state.
+    /// The cache has all changes up to the write's revision, but never contained the written state or a newer
+    /// state.
+    ///
+    /// For example, the informer's selector excludes the object.
     Lapsed,
 }
 
@@ -85,7 +88,7 @@ struct PendingWrite<K> {
     cached: bool,
 }
 
-/// Time of an addition to the layer, and its position in the order of all additions.
+/// Time at which a local write or deletion was added to the layer, and its sequence number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Since {
     order: u64,
@@ -187,7 +190,8 @@ impl<K: Resource> Layer<K> {
 
     /// Returns the state that readers see for `name`.
     ///
-    /// First drops all expired writes and deletions, and the write of `name` if it has ended.
+    /// First drops all expired writes and deletions, and the write of `name` if the cache has reached the
+    /// write's revision or has removed the object.
     pub(super) fn view(&mut self, name: &ObjectName, cache: &Snapshot<K>) -> View<K> {
         self.forget(cache);
         self.settle_name(name, cache);
@@ -205,7 +209,7 @@ impl<K: Resource> Layer<K> {
             .collect()
     }
 
-    /// Returns the number of local writes that have not ended.
+    /// Calls [`Self::settle`], and returns the number of remaining local writes.
     pub(super) fn pending(&mut self, cache: &Snapshot<K>) -> usize {
         self.settle(cache);
         self.written.len()
@@ -228,7 +232,10 @@ impl<K: Resource> Layer<K> {
         View::Cache
     }
 
-    /// Drops all expired writes and deletions, and all writes that have ended according to `cache`.
+    /// Drops expired writes and deletions, and writes whose revision `cache` has reached.
+    ///
+    /// Also drops the writes of objects that the cache has removed, and drops every write and deletion if the
+    /// server's revision decreased.
     pub(super) fn settle(&mut self, cache: &Snapshot<K>) {
         self.forget(cache);
         let names: Vec<_> = self.written.keys().cloned().collect();
@@ -262,7 +269,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops the local write of the object if the write has ended according to `cache`.
+    /// Drops the object's local write if `cache` has reached the write's revision or has removed the object.
     fn settle_name(&mut self, name: &ObjectName, cache: &Snapshot<K>) {
         let Some(written) = self.written.get_mut(name) else {
             return;

@@ -90,7 +90,9 @@ impl<K> Body<K> {
         !matches!(self, Self::Live(_) | Self::Lazy(_) | Self::Broken(_))
     }
 
-    /// Returns whether the cache counts the object of a packed body among its most recently decoded objects.
+    /// Returns whether the object of a packed body was decoded recently; `false` for other bodies.
+    ///
+    /// Recently means that the cache still has a weak reference to the decoded object.
     pub(super) fn was_just_decoded(&self) -> bool {
         match self {
             #[cfg(feature = "packed")]
@@ -99,7 +101,9 @@ impl<K> Body<K> {
         }
     }
 
-    /// Decodes the object of a packed body; `None` for other bodies and after an error.
+    /// Returns the object of a packed body, and decodes it if it is not in memory.
+    ///
+    /// Returns `None` if the body is not packed or the object cannot be decoded.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Option<Arc<K>> {
         #[cfg(not(feature = "packed"))]
         let _ = name;
@@ -143,7 +147,10 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the [`Reading`] of a lazy or packed body and the [`UnreadCount`] of its cache.
+    /// Returns the flags of the object, and its cache's counter of objects that are not decoded yet.
+    ///
+    /// The flags record whether the object has been decoded and whether it is in the store. Returns `None`
+    /// if the body is neither lazy nor packed.
     fn reading(&self) -> Option<(&Reading, &UnreadCount)> {
         match self {
             #[cfg(feature = "packed")]
@@ -192,7 +199,7 @@ impl<K: Resource> Body<K> {
     }
 }
 
-/// The form in which a cache stores its objects, from the informer's options.
+/// The form that an informer's options select. [`Form::new`] creates the cache's [`Form`] from it.
 #[derive_where(Clone, Copy, Default)]
 pub(crate) enum FormOptions<K> {
     #[derive_where(default)]

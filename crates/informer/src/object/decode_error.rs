@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ObjectName;
 use crate::limits::{MESSAGE_BYTES, one_line};
 
-/// Error for an object whose bytes can't be decoded as `K`.
+/// Error for an object whose bytes cannot be decoded into the informer's object type.
 ///
 /// The error contains the object's name, the invalid field, the reason and the position in the bytes. It
 /// never contains values of the object, which may be a Secret.

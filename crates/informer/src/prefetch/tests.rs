@@ -1,4 +1,6 @@
-//! Tests which packed objects are decoded in advance, and for which handlers.
+//! Tests which objects are decoded before a handler reads them, and for which handlers.
+//!
+//! The objects are from a packed cache, which stores encoded objects and decodes an object on each read.
 
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use crate::{
 
 const OBJECTS: usize = 200;
 
-/// Returns [`OBJECTS`] packed objects with `bytes` bytes of data each, and the events that deliver them.
+/// Returns [`OBJECTS`] encoded objects with `bytes` bytes of data each, and the events that deliver them.
 fn deliver(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
     let form = Form::new(FormOptions::packed(None), open, Box::new(|_| {}));
     let decoder = Decoder::<ConfigMap>::new(&(), None).keeping(form);
@@ -36,7 +38,7 @@ fn deliver(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
     (objects, Expansion::new(Notification::Join(snapshot)))
 }
 
-/// Returns the number of the next event's object, after reading the object if `reads` is true.
+/// Returns the index of the next event's object, or `None` at the end; reads the object if `reads` is true.
 fn next(prefetch: &mut Prefetch<ConfigMap>, reads: bool) -> Option<usize> {
     let event = prefetch.next()?;
     let object = now(&event).unwrap();

@@ -1,8 +1,9 @@
 //! [`Buffer`] is the queue of notifications between the controller and one listener, which is a handler or a
 //! subscription.
 //!
-//! Guarantees: the listener receives notifications in order. Each event is counted as told (delivered),
-//! coalesced or discarded. Pushing does not wait for the handler. The buffer does not call the handler.
+//! Guarantees: the listener receives notifications in order. Each event that leaves the queue is counted as
+//! delivered, coalesced or discarded. Pushing does not wait for the handler. The buffer does not call the
+//! handler.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -71,7 +72,7 @@ struct State<K> {
     ///
     /// The listener receives no notification during the split.
     unfolding: Option<Unfolding>,
-    /// The notification whose events the listener is delivering to the handler; `None` between notifications.
+    /// The notification whose events the listener is receiving; `None` between notifications.
     call: Option<CallInProgress>,
     closing: Option<Closing>,
     /// Whether the listener has ended, which means that its receiving end (`Listening`) was dropped.
@@ -86,9 +87,10 @@ struct State<K> {
     watchers: usize,
 }
 
-/// Counts one task in [`State::watchers`] until dropped.
+/// Counts one waiting task in [`State::watchers`] until dropped.
 ///
-/// A task must register before it reads the state. Otherwise it could miss a change.
+/// A task must create this value before it reads the state. Otherwise it could miss a wake-up, because the
+/// buffer may skip wake-ups while `watchers` is 0.
 struct Watching<'a, K>(&'a Buffer<K>);
 
 impl<'a, K> Watching<'a, K> {

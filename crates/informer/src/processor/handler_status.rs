@@ -30,8 +30,10 @@ pub struct HandlerStatus {
     /// Number of events that were not delivered because a later event of the same object replaced or
     /// cancelled them while they were waiting. Zero unless the buffer is [`ListenerBuffer::Coalesce`].
     pub coalesced: u64,
-    /// Number of waiting events that were dropped when the handler was removed or the informer stopped. If a
-    /// list is dropped, the number includes its objects that fail to decode, although they cause no event.
+    /// Number of waiting events that were dropped when the handler was removed or the informer stopped.
+    ///
+    /// The number can be too high, because it may include objects that failed to decode. The handler receives
+    /// no events for these objects.
     pub discarded: u64,
     /// Number of times that the handler panicked.
     pub panics: u64,

@@ -17,9 +17,9 @@ pub enum ListenerBuffer {
     Grow,
     /// Waiting notifications are merged per object.
     ///
-    /// At most one notification per object is waiting, in addition to the notification in progress.
-    /// Intermediate states are not delivered. They are counted in
-    /// [`HandlerStatus::coalesced`](super::HandlerStatus::coalesced).
+    /// At most one notification per object is waiting, in addition to the notification in progress. A
+    /// deletion and the addition that follows it wait as one notification. Intermediate states are not
+    /// delivered. They are counted in [`HandlerStatus::coalesced`](super::HandlerStatus::coalesced).
     ///
     /// | waiting | new | delivered |
     /// | --- | --- | --- |

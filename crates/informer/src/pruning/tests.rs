@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::codec::Codec;
 
-/// Creates a [`Pruning`] that removes the managed fields or annotations at these paths.
+/// Creates a [`Pruning`] that removes the fields at `paths`.
+///
+/// Panics if a path is not `metadata.managedFields`, `metadata.annotations` or the path of one annotation.
 fn pruning(paths: &[&str]) -> Pruning {
     pruning_of::<Value>(paths).unwrap()
 }

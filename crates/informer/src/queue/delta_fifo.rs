@@ -236,10 +236,12 @@ impl<K> DeltaFifo<K> {
         self.items.is_empty()
     }
 
-    /// Returns whether the queue has synced: the first list of every source has been popped completely.
+    /// Returns whether the queue has synced: all changes of every source's first list have been popped.
     ///
-    /// A source is one reflector. A source from which nothing was queued is ignored. A source whose first
-    /// queued change is not a list counts as synced. Returns false if nothing was ever queued.
+    /// A source is one reflector. A source counts as synced at once if its first list queues no changes, or
+    /// if it reports a change before its first list. A source that has not reported a list or a change is
+    /// ignored; bookmarks do not count as changes. Returns false if no source has reported a list or a
+    /// change.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()
@@ -316,7 +318,9 @@ impl<K> DeltaFifo<K> {
         .collect()
     }
 
-    /// Queues the objects of a list. Returns the queued keys, and the errors of the key function.
+    /// Queues the objects of a list, except those for which the key function fails.
+    ///
+    /// Returns the keys of the queued objects of this list, and the errors of the key function.
     fn queue_items(
         &mut self,
         source: SourceId,

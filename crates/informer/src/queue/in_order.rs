@@ -167,9 +167,10 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
     }
 }
 
-/// Returns the capacity to which the queue is shrunk if it is large and less than a quarter full.
+/// Returns the capacity to which the queue must shrink, or `None` if it keeps its capacity.
 ///
-/// `left` is the number of changes in the queue.
+/// The queue shrinks if its capacity is greater than 4 * [`BATCH`] changes and less than a quarter of the
+/// capacity is used. `left` is the number of changes in the queue.
 fn after_burst(capacity: usize, left: usize) -> Option<usize> {
     (capacity > 4 * BATCH && left < capacity / 4).then_some(2 * left)
 }

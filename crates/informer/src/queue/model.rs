@@ -38,7 +38,10 @@ enum Operation {
     Bookmark(u32),
     Resync,
     Pop(usize),
-    /// Pops an object's deltas, and puts them back. If `newer`, first queues a newer change of the object.
+    /// Pops an object's deltas, and puts them back.
+    ///
+    /// If `newer`, queues a newer change of the object after the pop; the queue must then reject the popped
+    /// deltas.
     PutBack {
         newer: bool,
     },

@@ -83,7 +83,7 @@ impl Backoff {
 
     /// Records an outage of the server, and returns the pause before the next attempt.
     ///
-    /// Also allows one retry without a pause, which [`first_is_free`](Self::first_is_free) uses.
+    /// If [`first_is_free`](Self::first_is_free) records the next failure, it returns a pause of zero.
     pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         let pause = self.failed(now, rng);
         self.fresh = true;

@@ -75,7 +75,9 @@ pub enum DeltaType {
 }
 
 impl<K> DeltaKind<K> {
-    /// Sets the epoch of all revisions from the server; a restored server begins a new epoch.
+    /// Sets the epoch of the revisions in this change, except the revisions of objects from the store.
+    ///
+    /// An epoch is the period between two restores of the server from a backup.
     pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
         if epoch == Epoch::FIRST {
             return self; // decoded revisions have the first epoch

@@ -28,7 +28,10 @@ impl ListSteps {
         }
     }
 
-    /// Adds a page that has ended: `asked` is the request time, and `answered` the time of the headers.
+    /// Adds the durations of a page request that ends now.
+    ///
+    /// `asked` is when the request started. `answered` is when the response headers arrived, or `None` if
+    /// none arrived.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         let now = Instant::now();
         let answered = answered.unwrap_or(now);

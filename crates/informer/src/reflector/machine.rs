@@ -13,6 +13,8 @@
 //! - *Bad data* is unreadable, or was rejected by the store.
 //! - A *probe* is a LIST of one object, which shows whether the server still knows the last revision. If it
 //!   does not, the server *has gone back*: it was restored from a backup, for example.
+//! - `410` is an HTTP status or an error event, and includes the reasons `Expired` and `Gone`. A watch with
+//!   this error *has expired*.
 //! - `TooLarge` is the error "too large resource version".
 //!
 //! # Requested revision
@@ -22,38 +24,39 @@
 //! | first LIST | `"0"`: any state in the server's watch cache |
 //! | first streaming list | `""`: the newest state |
 //! | any list with [`InitialList::Pages`] | `""` |
-//! | first request, if the store was filled before the reflector started | a watch from the revision of the store's content |
+//! | first request, if the store was loaded from a saved state | the revision of the saved state; the request is a watch |
 //! | watch, or any later list | the last revision (client-go: `lastSyncResourceVersion`) |
 //! | list after 410 or `TooLarge` in response to a list (client-go: `isLastSyncResourceVersionUnavailable`) | `""` |
-//! | list after a watch that expired, if an earlier watch from the same revision expired or sent bad data | `""` |
-//! | LIST in pages after a watch that expired or sent bad data | `""`, because after pages at the last revision, the next watch would fail in the same way |
+//! | list after a watch that has expired, if an earlier watch from the same revision has expired or sent bad data | `""` |
+//! | LIST in pages after a watch that has expired or sent bad data | `""`; pages at the last revision would return that same revision, and the next watch from it would fail again |
 //!
 //! # Streaming lists
 //!
 //! | a streaming list | is followed by |
 //! | --- | --- |
 //! | sent its end bookmark (`k8s.io/initial-events-end`) | a watch: the same response continues |
-//! | failed with 429, was rejected with `Retry-After`, or its connection was refused | the same streaming list, after a pause |
+//! | failed with 429, was rejected with 401, 403, 404 or 5xx and a `Retry-After` header, or its connection was refused | the same streaming list, after a pause |
 //! | failed with 410 or `TooLarge`, and requested a revision | a streaming list at `""`, at once |
 //! | sent an end bookmark older than the last revision | a list at `""`, at once if healthy |
 //! | is complete without objects, although the cache has objects | a LIST at `""`, at once; its result is applied |
 //! | was rejected as an invalid request (400, 405, 406, 422, …) | a LIST, at once; no streaming list for an hour |
-//! | was rejected otherwise (401, 403, 404, 5xx), or sent another error or unreadable data | a LIST, at once |
+//! | was rejected otherwise (401, 403, 404, 5xx except 504), or sent another error or unreadable data | a LIST, at once |
 //! | sent neither a new object nor its end bookmark for `TimeoutConfig::initial_events` | a LIST, at once; no streaming list for an hour |
 //! | was closed after five minutes or more, without an end bookmark | a LIST, at once; no streaming list for an hour |
 //! | was closed within five minutes, without an end bookmark | another streaming list, at once if healthy |
-//! | lost its connection, got no response, or failed with 410 or `TooLarge` at `""` | another streaming list, after a pause |
-//! | was closed within five minutes, lost its connection, got no response, or failed with 410 or `TooLarge` at `""`, for the third time in a row | a LIST, at once; no streaming list for an hour |
+//! | lost its connection, got no response or 504, or failed with 410 or `TooLarge` at `""` | another streaming list, after a pause |
+//! | was closed within five minutes, lost its connection, got no response or 504, or failed with 410 or `TooLarge` at `""`, for the third time in a row | a LIST, at once; no streaming list for an hour |
 //! | sent objects that the store rejected | another streaming list, after a pause |
-//! | is complete, but a consistency check requested a list meanwhile, and cached objects were reused without decoding them (also applies to a LIST) | a list at `""`, at once if healthy |
+//! | is complete, but unchanged objects were copied from the cache, and a consistency check requested a list before the end (also applies to a LIST) | a list at `""`, at once if healthy |
 //!
 //! # Watches
 //!
 //! | a watch | is followed by |
 //! | --- | --- |
-//! | was rejected with 429 or `Retry-After`, or its connection was refused, or broke before the response | the same watch, after a pause |
+//! | was rejected with 429, or with any status except 410 and a `Retry-After` header | the same watch, after a pause |
+//! | received no response, because its connection was refused or broke | the same watch, after a pause |
 //! | was rejected with 401, 502, 503 or 504 | the same watch, after a pause; after ten minutes of such rejections a list, after a pause (client-go always sends a list) |
-//! | received no response headers for `TimeoutConfig::watch_headers`, doubled for each timeout in a row | the same watch, after a pause; a list, after a pause, if the header timeout was as long as the watch may last |
+//! | received no response headers in time. The limit is `TimeoutConfig::watch_headers`. It doubles after each such timeout in a row, up to the timeout that the watch requested plus `WATCH_GRACE` | the same watch, after a pause; if the limit was at its maximum, a list, after a pause |
 //! | was rejected otherwise | a list, after a pause |
 //! | was rejected with 410, or ended with 410 inside the stream | a list, at once if healthy |
 //! | sent an event older than the object in the cache (client-go does not detect this) | a list at `""`, at once if healthy |
@@ -65,7 +68,7 @@
 //! | was closed within a second without an event (client-go: `VeryShortWatchError`) | a list, after a pause |
 //! | was closed otherwise | the same watch, at once (after a pause if it is the second in a row that lasted less than a second) |
 //! | was closed by the reflector, because the store did not accept a change in time | the same watch, at once |
-//! | was open when its probe showed that the server has gone back, or may have gone back | a list at `""`, at once |
+//! | was open when its probe failed with `TooLarge`, or returned a revision older than requested | a list at `""`, at once |
 //! | was closed by the reflector, because a consistency check found a difference | a list at `""`, at once if healthy |
 
 use std::time::Duration;
@@ -95,7 +98,9 @@ pub(crate) const PAGE_SIZE: u32 = 500;
 /// Minimum server-side timeout that a watch requests: `defaultMinWatchTimeout` of client-go.
 pub(crate) const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(5 * 60);
 
-/// Duration below which a closed watch is very short, and counts as failed if it had no event.
+/// Minimum duration of a normal watch. A watch that closes earlier without an event counts as failed.
+///
+/// After two shorter watches with events in a row, the reflector pauses.
 pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 
 /// The next step of the reflector, which the caller executes.
@@ -200,9 +205,11 @@ pub(crate) struct Machine {
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// Time before which no watch is requested, after a parallel probe failed with a temporary error.
+    /// Earliest time of the next watch request, if a probe failed temporarily while a watch was open.
     held_until: Option<Instant>,
-    /// Whether a watch was opened since the last list, or the store was filled before the start.
+    /// Whether a watch was opened since the last list.
+    ///
+    /// Also true at the start if the store was loaded from a saved state. The first request is then a watch.
     has_watched: bool,
     short_closes: u32,
 }

@@ -31,7 +31,9 @@ impl ReflectorMeter {
         }
     }
 
-    /// Records that a LIST or streaming list begins; a retry has no effect.
+    /// Records the start of a LIST or streaming list.
+    ///
+    /// Has no effect if a list is in progress, so a retry keeps the start time of the first attempt.
     pub(super) fn list_begins(&mut self) {
         if self.listing.is_some() {
             return;
@@ -57,14 +59,17 @@ impl ReflectorMeter {
         });
     }
 
-    /// Records that a watch or streaming list failed to open; `class` selects the next list's reason.
+    /// Sets the reason for the next list after a watch or streaming list failed to open.
+    ///
+    /// `class` is the class of the error.
     pub(super) fn watch_refused(&mut self, class: Class) {
         self.reason = Some(RelistReason::after_refusal(class));
     }
 
-    /// Sets the reason for the list that follows a probe with an error of this class.
+    /// Sets the reason for the next list after a probe failed; `class` is the class of the error.
     ///
-    /// A probe is a request that checks whether the server has gone back to an earlier state.
+    /// A probe is a request that checks whether the server has gone back to an earlier state. The probe fails
+    /// if the request fails or if the server has gone back.
     pub(super) fn probe_failed(&mut self, class: Class) {
         self.reason = Some(match class {
             Class::TooLargeResourceVersion | Class::WentBack => RelistReason::WentBack,
@@ -98,7 +103,7 @@ impl ReflectorMeter {
         self.meter.now()
     }
 
-    /// Sets the receipt time of the next events' bytes, or `None` without metrics.
+    /// Sets the receipt time of the events that are delivered next; `None` if metrics are disabled.
     pub(super) fn received(&mut self, at: Option<Instant>) {
         self.received = at;
     }
@@ -116,7 +121,9 @@ impl ReflectorMeter {
         });
     }
 
-    /// Adds the current event's receipt time to a change, except to a complete list.
+    /// Sets the receipt time of `delta` to that of the current event.
+    ///
+    /// Has no effect on a complete list (`ReplacedAll`).
     pub(super) fn stamped<K>(&self, mut delta: Delta<K>) -> Delta<K> {
         if !matches!(delta.kind, DeltaKind::ReplacedAll { .. }) {
             delta.received = self.received;

@@ -60,7 +60,9 @@ options! {
     }
 }
 
-/// Defines builder methods that set the [`RequestOptions`] in the builder's field `path`.
+/// Defines builder methods that set the [`RequestOptions`] in one field of the builder.
+///
+/// The argument is the path of this field without `self`, such as `settings.requests`.
 macro_rules! request_methods {
     ($($path:ident).+) => {
         /// Sets the number of objects per page of a list. Zero restores the default.
@@ -135,15 +137,18 @@ macro_rules! request_methods {
             self
         }
 
-        /// Sets the encoding that the reflector requests. By default, the source selects the encoding.
+        /// Sets the encoding that the reflector requests.
         ///
-        /// [`ListWatch`](crate::transport::client::ListWatch) selects
-        /// [`Encoding::Protobuf`](crate::transport::Encoding::Protobuf) for the types of `k8s-openapi`, and
-        /// for types that contain only metadata. It selects JSON for all other types, because the protobuf
-        /// decoder drops the fields that Kubernetes 1.37 does not define. With JSON, a type such as
-        /// `DynamicObject` keeps these fields.
+        /// By default, the [`ListerWatcher`](crate::transport::ListerWatcher) selects the encoding.
+        /// [`ListWatch`](crate::transport::client::ListWatch) selects by the type of the objects:
         ///
-        /// Custom resources have no protobuf encoding, so their informers always request JSON.
+        /// - [`Encoding::Protobuf`](crate::transport::Encoding::Protobuf) for the types of `k8s-openapi`, and
+        ///   for types that contain only metadata.
+        /// - JSON for all other types, such as `DynamicObject`. These types can have fields that Kubernetes
+        ///   1.37 does not define, and the protobuf decoder drops such fields.
+        ///
+        /// `ListWatch` always requests custom resources in JSON, even if only their metadata is requested or
+        /// this method sets protobuf.
         pub fn encoding(mut self, encoding: crate::transport::Encoding) -> Self {
             self.$($path).+.encoding = Some(Some(encoding));
             self

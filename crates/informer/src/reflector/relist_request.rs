@@ -40,7 +40,10 @@ impl RelistRequest {
         (request, signal)
     }
 
-    /// Requests a list. A list in progress fulfills the request if it does not reuse cached objects.
+    /// Requests a list from the reflector.
+    ///
+    /// A list in progress fulfills the request, unless the list takes objects with unchanged revisions from
+    /// the store instead of decoding them.
     pub(crate) fn send(&self, reason: RelistReason) {
         self.reason.send_replace(Some(reason));
     }

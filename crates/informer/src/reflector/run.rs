@@ -53,10 +53,10 @@ enum Stop {
 
 /// The reason why the reflector requests a complete list again.
 enum Again {
-    /// A consistency check requested a list during this list.
+    /// A consistency check requested a new list while this list was in progress.
     ///
-    /// This list can't correct a wrong object in the cache, because it reuses cached objects of equal
-    /// revisions.
+    /// This list does not fulfill the request: it reused cached objects whose revisions are unchanged, so it
+    /// can't correct a wrong cached object.
     Requested(RelistReason),
     /// A streaming list was empty, although the cache is not. A LIST must confirm the deletions.
     Unconfirmed,
@@ -81,11 +81,13 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// Received events and list items that are not decoded or processed yet.
     pieces: Pieces<K>,
-    /// Objects that the earlier pages of the current LIST contained. `None` while a page is being received.
+    /// The LIST in progress, between two of its pages or before it is repeated.
     list: Option<List<K>>,
     /// Limits the log lines about skipped or undecodable objects of a watch.
     skips: LogLimiter,
-    /// Number of consecutive failures of requests and watches. A list or a watch event resets it.
+    /// Number of consecutive failures of requests and watches.
+    ///
+    /// Reset when the store accepts a list, or when a watch event is processed without an error.
     failures: u32,
     /// Converts stored objects in the background to a form that needs less memory.
     housekeeping: Option<Box<dyn Housekeeping<K>>>,

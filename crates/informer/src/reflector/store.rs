@@ -48,15 +48,15 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// A reflector that ends drops the future, and delivers no further change.
     fn accept(&mut self, delta: Delta<K>) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Returns whether the store has more than `limit` objects of `source`, and `object` is not one of them.
-    /// Objects that failed to decode count too.
+    /// Returns `true` if the store has more than `limit` objects of `source`, and none of them has the name
+    /// `object`. Objects that failed to decode count too.
     ///
     /// The reflector calls the method before it delivers an object of a watch event, with the limit
     /// [`Limits::objects`](crate::limits::Limits::objects). If the method returns `true`, the watch fails.
     ///
-    /// The reflector also calls the method after a streaming list without objects, with a limit of 0 and an
-    /// empty name. If the method returns `true`, the reflector sends a LIST, to confirm that the stored
-    /// objects are deleted.
+    /// The reflector also calls the method after a streaming list without objects, to check whether the store
+    /// has any object of `source`. In this case, `limit` is 0 and `object` is an empty name. If the method
+    /// returns `true`, the reflector sends a LIST request, to confirm that the server has no objects.
     ///
     /// The default implementation returns `false`, for a store that keeps no objects or has its own limit.
     fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {

@@ -203,7 +203,7 @@ impl<'a> Parser<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Returns the first token of `text` from byte `from` on, empty at the end.
+    /// Returns the first token of `text` at or after byte `from`. The token is empty at the end of `text`.
     fn at(text: &'a str, from: usize) -> Self {
         let rest = &text[from..];
         let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
@@ -230,7 +230,7 @@ impl<'a> Token<'a> {
         self.text.is_empty()
     }
 
-    /// Returns whether the token can be a key or a value, as `in` and `notin` can.
+    /// Returns whether the token can be a key or a value. The operators `in` and `notin` also can.
     fn is_word(&self) -> bool {
         self.text
             .bytes()

@@ -39,8 +39,8 @@ pub struct Builder<K: Resource> {
     sources: Vec<Arc<dyn ListerWatcher>>,
     dyntype: K::DynamicType,
     pub(crate) reflectors: Settings<K>,
-    /// Request options per source, in the order of `sources`. A source without an entry uses those of
-    /// `reflectors`.
+    /// Request options per source, in the order of `sources`. A source without an entry uses
+    /// `reflectors.requests`.
     pub(crate) requests: Vec<RequestOptions>,
     store: (Indexer<K>, IndexerWriter<K>),
     queue: Option<Box<dyn Queue<K>>>,

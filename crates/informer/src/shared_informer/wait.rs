@@ -23,9 +23,9 @@ pub type WaitForDeleted = BoxFuture<'static, Result<(), DeletedError>>;
 
 /// Write that a caller waits for: a revision, or the object that the write request returned.
 ///
-/// An informer of several namespaces has one revision per namespace. A wait for an object that the cache
-/// already contains, in any state, ends when the revision of the object's namespace reaches the write. Every
-/// other wait ends when the revisions of all namespaces reach the write.
+/// An informer of several namespaces has one revision per namespace. If the cache contains any version of the
+/// object, a wait for the object ends when the cache reaches the revision of the write in the object's
+/// namespace. Every other wait ends when the cache reaches this revision in all namespaces.
 ///
 /// The revision must belong to an object of the informer's kind, because a revision of another kind does not
 /// show whether the cache contains the write. An aggregated API server may send an object after the cache has
@@ -127,7 +127,8 @@ impl From<u64> for Written {
 
 /// Converts an object that a write request returned.
 ///
-/// Without a name or a revision, a wait for the object fails with [`RevisionError::NotComparable`].
+/// If the object has no name or no revision, a wait for the object fails with
+/// [`RevisionError::NotComparable`].
 impl<K: Resource> From<&K> for Written {
     fn from(object: &K) -> Self {
         let (name, revision) = object::name_and_revision(object).unzip();

@@ -50,15 +50,21 @@ pub enum Activity {
         /// Number of objects received so far.
         objects: usize,
     },
-    /// The reflector waits for the response to a watch request, or to a request that checks the server's
-    /// revision before the watch.
+    /// The reflector waits for the response to a watch request.
+    ///
+    /// This state includes a request that the reflector may send before the watch, to check whether the
+    /// server has returned to an earlier state, for example after a restore from a backup.
     Opening,
     /// The watch is open, and the reflector waits for events.
     Watching,
-    /// The store has been full for at least one second, and does not accept the changes of the list or watch.
+    /// The reflector waits until its store accepts a change.
     ///
-    /// The cause is a handler with a full [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer, or
-    /// a custom store. The reflector reads no changes in this state, so the cache becomes outdated.
+    /// The state begins after a wait of one second, or of
+    /// [`TimeoutConfig::full_store`](crate::reflector::TimeoutConfig::full_store) if that is shorter. In an
+    /// informer, the cause is a handler whose
+    /// [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer is full. A custom
+    /// [`ReflectorStore`](crate::reflector::ReflectorStore) may have other reasons. The reflector reads no
+    /// events in this state, so the cache becomes outdated.
     StoreFull,
     /// The reflector waits before the next request.
     BackingOff {
@@ -114,7 +120,9 @@ impl SourceStatus {
         !self.revision.is_unset()
     }
 
-    /// Returns the rank of the activity in the order of [`Status::activity`](super::Status::activity).
+    /// Returns the rank of the source's activity.
+    ///
+    /// [`Status::activity`](super::Status::activity) returns the activity of the source with the lowest rank.
     pub(super) fn rank(&self) -> u8 {
         match self.activity {
             Activity::Stopped => 0,

@@ -15,8 +15,9 @@ pub enum WarmStart {
     Warm {
         /// Number of objects loaded, including objects that failed to decode.
         objects: usize,
-        /// The saved revision. If the informer has several sources, such as namespaces, this is the revision
-        /// of the first source.
+        /// The saved revision. If the informer watches several collections, such as the pods of two
+        /// namespaces, this is the revision of the first collection in
+        /// [`Status::sources`](super::Status::sources).
         revision: ResourceVersion,
         /// Age of the saved store by the system clock; zero if the clock was set back.
         age: Duration,

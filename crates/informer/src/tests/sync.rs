@@ -1,4 +1,4 @@
-//! Tests the texts of failed waits for a sync, and the suggested next step for each error class.
+//! Tests the messages of [`SyncError`], and the next step that they suggest for each error class.
 
 use std::{sync::Arc, time::Duration};
 

@@ -19,7 +19,7 @@ use crate::codec::Encoding;
 pub(crate) struct Body {
     encoding: Encoding,
     chunks: ByteStream,
-    /// Timer that wakes the reading task at the deadline of the current read or earlier.
+    /// Timer that wakes the reading task no later than the deadline of the current read.
     timer: Option<Pin<Box<Sleep>>>,
 }
 

@@ -102,8 +102,11 @@ impl Class {
 pub enum Retry {
     /// The reflector waits, and then opens the watch again at the same revision.
     Resume,
-    /// The reflector lists again at once. If another list or watch has failed recently, it waits before it
-    /// lists.
+    /// The reflector lists again.
+    ///
+    /// It lists at once if the previous failure was an outage of the server, or if no list or watch failed
+    /// for [`reset_after`](crate::reflector::BackoffConfig::reset_after). Otherwise, it waits
+    /// before it lists.
     Relist,
     /// The reflector waits, and then lists again.
     Backoff,
@@ -155,15 +158,17 @@ impl Error {
 
     /// Returns the next request of a reflector after this error has ended an open watch.
     ///
-    /// The result does not apply if the server did not open the watch. The reflector then continues as
-    /// follows:
-    /// - After [`Class::TooManyRequests`], [`Class::ConnectionRefused`] and [`Class::Connection`], the
-    ///   reflector opens the watch again at the same revision.
-    /// - After [`Class::Unavailable`], [`Class::Timeout`] and [`Class::Unauthorized`], the reflector also
-    ///   opens the watch again, but lists after ten minutes of such errors.
-    /// - After any other error with a `Retry-After`, except [`Class::Expired`], the reflector opens the watch
-    ///   again.
-    /// - After all other errors, the reflector lists.
+    /// The result does not apply if the request for the watch failed. The first matching line then determines
+    /// the next request of the reflector:
+    /// - After [`Class::Expired`]: a list.
+    /// - After [`Class::TooManyRequests`], [`Class::ConnectionRefused`], [`Class::Connection`], or any error
+    ///   with a [`retry_after`](Self::retry_after): the same watch.
+    /// - After [`Class::Unavailable`], [`Class::Timeout`] or [`Class::Unauthorized`]: the same watch for the
+    ///   first ten minutes of such errors, later a list.
+    /// - After any other error: a list.
+    ///
+    /// These lines do not apply to a timeout of the response headers: see
+    /// [`TimeoutConfig::watch_headers`](crate::reflector::TimeoutConfig::watch_headers).
     pub fn retry(&self) -> Retry {
         match self.class {
             Class::Expired | Class::TooLargeResourceVersion | Class::WentBack => Retry::Relist,
@@ -199,15 +204,20 @@ impl Error {
 
     /// Creates an error from the `Status` in the body of an error response or in an ERROR event.
     ///
-    /// The code in the `Status` determines the class. The HTTP status `code` is used instead if the `Status`
-    /// contains no code, if `body` is not a `Status`, or if `body` is longer than
-    /// [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES). For example, API priority and fairness responds
-    /// with plain text instead of a `Status`.
+    /// The class depends on the content of the `Status`: its code, reason, message and causes.
+    ///
+    /// `code` is the HTTP status code of the response. It is used if the `Status` contains no code. Only
+    /// `code` determines the class if `body` is longer than
+    /// [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES) or is not a `Status`, such as the plain text
+    /// from API priority and fairness.
     pub fn from_status_body(code: u16, body: &[u8]) -> Self {
         Self::of_status(code, Codec::of_bytes(body).object(body))
     }
 
-    /// Creates an error from the `Status` in a watch's ERROR event, by default with code 500.
+    /// Creates an error from the `Status` in a watch's ERROR event.
+    ///
+    /// The code is 500 if the `Status` is unreadable, contains no code, or is longer than
+    /// [`ERROR_BODY_BYTES`].
     pub(crate) fn of_event(status: Encoded<'_>) -> Self {
         Self::of_status(500, status)
     }

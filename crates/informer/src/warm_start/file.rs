@@ -80,7 +80,9 @@ pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     Ok(Some((File::open(path)?, metadata.len())))
 }
 
-/// The locked lock file of a writer. Dropping it unlocks the file even if a child process inherited it.
+/// A writer's lock, held on the open lock file.
+///
+/// Drop releases the lock even if a child process still has the lock file open.
 struct Lock(File);
 
 impl Drop for Lock {

@@ -53,7 +53,7 @@ impl Limits {
     };
 }
 
-/// Number of JSON maps and arrays in an object's line in addition to those of the object: one, the outer map.
+/// Number of JSON maps and arrays that a line contains outside its Kubernetes object.
 const RECORD_PARTS: usize = 1;
 
 /// Prefix of the last line, and of no other line.
@@ -454,7 +454,9 @@ impl<R: BufRead> Reader<R> {
         serde_json::from_slice(&self.line).map_err(|_| self.unfit())
     }
 
-    /// Returns the error for the current line, which may contain a Secret and is not quoted.
+    /// Returns the error for unexpected content in the current line.
+    ///
+    /// The error contains only the line number, because the line may contain a Secret.
     fn unfit(&self) -> ColdReason {
         damaged(format!("line {} has unexpected content", self.number))
     }

@@ -87,7 +87,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }))
     }
 
-    /// Saves a snapshot of the cache, and records the result in the log and `last_save_error`.
+    /// Saves a snapshot of the cache, logs the result, and updates
+    /// [`Status::last_save_error`](crate::status::Status::last_save_error).
     async fn save(&self, snapshot: Result<Snapshot<K>, NoSnapshot>) {
         let saved = match snapshot {
             Ok(snapshot) => self.snapshotter.save(snapshot).await,
@@ -180,7 +181,12 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Records the servers' identities in the snapshotter, or returns the reason for a cold start.
+    /// Records in the snapshotter the text that identifies each reflector's server.
+    ///
+    /// [`ListerWatcher::server`] returns this text.
+    ///
+    /// # Errors
+    /// Returns the reason for a cold start if a request fails, or if the text is `None`.
     async fn identify(&self, reflectors: &mut [InnerReflector<K>]) -> Result<(), ColdReason> {
         let mut answers = Vec::new();
         for reflector in reflectors {

@@ -64,8 +64,8 @@ pub enum SaveError {
     /// The informer has not synced, so its cache is incomplete.
     #[error("the informer has not synced; save after wait_for_sync")]
     NotSynced,
-    /// A [`ListerWatcher`](crate::transport::ListerWatcher) of the informer does not report the identity of
-    /// its server or of its collection of objects.
+    /// A [`ListerWatcher`](crate::transport::ListerWatcher) of the informer returns `None` from `server` or
+    /// from `collection`.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
     /// The identity of the server is unknown. The request for the identity failed when the informer started,
@@ -149,7 +149,9 @@ impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
     }
 }
 
-/// Displays the location and the version. A factory shares an informer only if these texts are equal.
+/// Displays the location and the version that the program set in [`SavedStore`].
+///
+/// A factory shares an informer only between callers whose configurations display the same text.
 impl<K> fmt::Display for Storing<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.config.fmt(f)
@@ -259,8 +261,8 @@ impl<K> Snapshotter<K> {
     /// Requests the identity of the server, unless it is known.
     ///
     /// # Errors
-    /// Returns an error if the store must not be saved, or the identity can't be obtained within
-    /// [`ASKED_AGAIN`].
+    /// Returns an error if [`check`](Self::check) fails, a request fails, a `ListerWatcher` returns no
+    /// identity, or the responses do not arrive within [`ASKED_AGAIN`].
     async fn ask_again(&self) -> Result<(), SaveError> {
         self.check().map_err(|reason| match reason {
             ColdReason::SecretsRefused => SaveError::SecretsRefused,

@@ -39,7 +39,7 @@ pub(super) struct Queue<T> {
     wake_ups: WakeUps,
     /// The last measured waiting or working time of an item, until it is reported to the metrics.
     observed: Option<WorkQueueObserved>,
-    /// Number of additions that changed the [`Stage`] of an item.
+    /// Number of additions that queued an item or moved it to stage [`Stage::Dirtied`].
     adds: u64,
     /// Measures the waiting and working times of items; `None` without metrics.
     timing: Option<Timing<T>>,
@@ -70,9 +70,9 @@ enum Stage {
 pub(super) enum Phase {
     /// No shut-down has started: the queue accepts items.
     Running,
-    /// The queue accepts no items, and callers wait until all items are done.
+    /// The queue accepts no items. `RateLimitingQueue::shut_down_with_drain` waits until all items are done.
     Draining,
-    /// The queue accepts no items, and no caller waits until all items are done.
+    /// The queue accepts no items. Pending calls of `RateLimitingQueue::shut_down_with_drain` return.
     ShutDown,
 }
 

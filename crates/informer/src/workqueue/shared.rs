@@ -1,5 +1,6 @@
-//! [`Shared`] contains the state that the handles and items of one work queue share. [`Shared::operate`]
-//! changes the state, and wakes the tasks that wait for the change.
+//! [`Shared`] contains the state of one work queue. The handles of the queue share it with every
+//! [`Item`](super::Item) that a worker processes. [`Shared::operate`] changes the state, and wakes the tasks
+//! that wait for the change.
 //!
 //! Guarantees: every operation runs under the queue's only lock. Before the operation, `operate` queues the
 //! items whose delay has ended. After it has released the lock, `operate` reports metrics and wakes tasks.
@@ -17,7 +18,7 @@ use super::queue::Phase;
 use super::rate_limiter::RateLimiter;
 use crate::metrics::{self, SampledWorkQueue, WorkQueueMetrics, WorkQueueSample};
 
-/// The state of one work queue, shared by its handles and items.
+/// The state of one work queue, shared by its handles and by every [`Item`](super::Item) of the queue.
 pub(super) struct Shared<T: Clone + Eq + Hash> {
     pub(super) state: Mutex<State<T>>,
     /// Wakes tasks that wait for an item.
@@ -75,7 +76,7 @@ impl<T: Clone + Eq + Hash> Shared<T> {
 
     /// Runs `operation` under the lock, and then wakes the tasks that wait for its effects.
     ///
-    /// Items whose delay has ended are queued first.
+    /// Before it runs `operation`, it queues the items whose delay has ended.
     pub(super) fn operate<R>(&self, operation: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
         let earliest = state.delaying.earliest();
@@ -164,7 +165,7 @@ impl<T: Clone + Eq + Hash> State<T> {
 
     /// Returns the tasks to wake after an operation.
     ///
-    /// `earliest` is when the first delayed item was due before the operation.
+    /// `earliest` is the result of [`DelayingQueue::earliest`] before the operation.
     fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,

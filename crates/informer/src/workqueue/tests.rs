@@ -210,7 +210,9 @@ async fn work(queue: RateLimitingQueue<u32>, ledger: Arc<Mutex<Ledger>>) {
     }
 }
 
-/// Starts 10 workers, and lets 50 producers add 40 items each, three times.
+/// Starts 10 workers and 50 producers.
+///
+/// Each producer has 40 items of its own. It adds all 40 items to the queue three times.
 ///
 /// Returns the workers and the ledger of their work after all items were added.
 async fn produce_and_work(queue: &RateLimitingQueue<u32>) -> (JoinSet<()>, Arc<Mutex<Ledger>>) {

@@ -33,9 +33,10 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Registers a handler that blocks after `permits` events, until the semaphore has more permits.
+/// Registers a handler that records `permits` events, and then blocks.
 ///
-/// Also returns the trace of the handled events, and the handler's registration.
+/// Returns a semaphore, the trace of the handled events, and the handler's registration. Each permit that a
+/// test adds to the semaphore lets the handler record one more event.
 fn stuck(
     informer: &Running,
     buffer: ListenerBuffer,
@@ -47,7 +48,7 @@ fn stuck(
     (gate, heard, handler.register().unwrap())
 }
 
-/// Waits until the cache, but not necessarily the handlers, has all changes on the server.
+/// Waits until the cache contains all changes on the server. Does not wait for the handlers.
 async fn cached(informer: &Running, server: &Server) {
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     informer
@@ -58,7 +59,7 @@ async fn cached(informer: &Running, server: &Server) {
     sleep(Duration::from_millis(1)).await;
 }
 
-/// Updates pod `a` and recreates pod `b` 100 times, and recreates pod `c` once.
+/// Makes 100 updates of pod `a`, creates and deletes pod `b` 100 times, and recreates pod `c` once.
 fn change_objects(server: &Server) {
     for n in 0..100 {
         server.update(labelled("a", &n.to_string())).unwrap();

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::setting::{pod, run};
 
-/// A simulated token file for clients, and the number of clients created with it.
+/// Simulates a token file, and counts the clients that a [`RotatingClient`] creates with the file's token.
 struct TokenFile {
     token: Arc<Mutex<&'static str>>,
     made: Arc<AtomicUsize>,

@@ -1,7 +1,9 @@
 //! Tests that lists, watches and consistency checks fail when a response exceeds a limit of the
 //! client.
 //!
-//! The error message names the exceeded limit, and the informer sends the request again after a backoff.
+//! A consistency check periodically lists the objects on the server and compares them with the cache.
+//! The error message names the exceeded limit. The informer retries a failed list or watch after a backoff,
+//! and a failed check at the next period.
 
 mod forms;
 mod watches;
@@ -38,7 +40,9 @@ fn builder(script: &Script, limits: Limits) -> Builder<Pod> {
         .limits(limits)
 }
 
-/// Runs an informer on `script`, and returns its first error, with the time until the error.
+/// Runs an informer that receives the responses in `script`, and returns its first error.
+///
+/// The duration is the time from the start of the informer to the error.
 ///
 /// # Panics
 ///

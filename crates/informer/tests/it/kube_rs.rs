@@ -54,7 +54,7 @@ impl Noting {
         }
     }
 
-    /// Returns the names of reconciled objects, until [`SILENCE`] passes without a reconciliation.
+    /// Collects the names of reconciled objects until no reconciliation occurs for [`SILENCE`].
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = timeout(SILENCE, self.reconciled.next()).await {
@@ -179,7 +179,7 @@ async fn a_missed_deletion_of_an_owned_object_reconciles_the_owner() {
     assert_eq!(controller.names().await, set(["a"]));
 }
 
-/// Returns the pod names from the stream until its end or [`SILENCE`], and ignores errors.
+/// Collects pod names until the stream ends or yields no item for [`SILENCE`]; ignores errors.
 async fn touched<K: ResourceExt>(
     pods: &mut (impl Stream<Item = Result<K, kube_runtime::watcher::Error>> + Unpin),
 ) -> Vec<String> {

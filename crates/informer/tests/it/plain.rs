@@ -13,9 +13,10 @@ use tokio::time::sleep;
 
 use crate::setting::{LONG, Trace, labelled, pod};
 
-/// Returns the events of an `Informer` that lists, lists again after an expired watch, and resyncs.
+/// Runs an `Informer` and returns the events of the first list, of a relist and of a resync.
 ///
-/// The cache initially contains two objects, one of which does not exist on the server.
+/// The relist follows an expired watch. Before the first list, the cache contains two known objects. One of
+/// them does not exist on the server. With `delta_fifo`, the informer uses a `DeltaFifo` as its queue.
 async fn story(delta_fifo: bool) -> String {
     let server = Server::builder().seed([pod("kept"), pod("new")]).build();
     let known = ["gone", "kept"].map(|name| {

@@ -71,7 +71,7 @@ fn opened(text: String) -> Answer {
     hangs(text)
 }
 
-/// Returns an answer to a watch with the body `text`, which ends after two seconds.
+/// Returns the answer to a watch: the server sends `text` and ends the watch after two seconds.
 fn closes(text: String) -> Answer {
     Answer::Body(text, Then::EndsAfter(Duration::from_secs(2)))
 }
@@ -151,7 +151,9 @@ async fn event_older_than_its_object_in_the_cache_is_followed_by_a_list_of_the_n
     assert_eq!(outcome.indexer.snapshot().revision(), 32.into());
 }
 
-/// The event with the lower revision is of another pod. For the same pod, it could mean a restored server.
+/// The event with the lower revision is for another pod.
+///
+/// A lower revision of the same pod could mean that the server was restored from a backup.
 #[tokio::test(start_paused = true)]
 async fn event_below_the_last_revision_is_applied_and_the_watch_resumes_from_the_last_one() {
     let outcome = check(

@@ -21,7 +21,7 @@ use tokio::{task::JoinSet, time::sleep};
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// Key of the annotation with the number of transforms of the object.
+/// Key of the annotation that counts how often the object was transformed.
 const TIMES: &str = "transformed";
 
 /// Returns a transform that counts its calls, in `calls` and in the annotation [`TIMES`].
@@ -66,7 +66,9 @@ fn listen(pods: &SharedInformer<Pod>) -> Trace {
     trace
 }
 
-/// Returns the events of an informer during changes, a relist and a resync, and the number of transforms.
+/// Runs an informer with `queue` through changes, a relist and a resync.
+///
+/// Returns the informer's events, and the number of calls of the transform.
 async fn story(queue: impl Queue<Pod> + 'static) -> (String, usize) {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -90,7 +90,7 @@ fn started(informer: &Running) -> String {
     }
 }
 
-/// Returns the requests that the server has received since the previous call with this `before`.
+/// Skips the first `before` requests to the server, returns the rest, and adds their count to `before`.
 fn asked(server: &Server, before: &mut usize) -> String {
     let all = requests(server);
     let new = all.lines().skip(*before).map(|line| format!("{line}\n"));

@@ -1,7 +1,9 @@
 //! Passes the fields of a message or the entries of a map to a serde visitor, with [`Members`].
 //!
-//! Guarantees: fields are not sorted. A field after a field with a greater number is an error, except for
-//! unknown fields. An error contains the JSON path of its field.
+//! This module does not sort fields: a known field after a known field with a greater number is an error.
+//! An unknown field is allowed at any position.
+//!
+//! Guarantees: an error contains the JSON path of its field.
 
 use std::borrow::Cow;
 
@@ -218,10 +220,11 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Reads the next member into `slot` and returns its name, if the member has the most frequent encoding.
+    /// Fast path: reads the next member into `slot`, and returns its name.
     ///
-    /// If the result is `None`, the caller must call [`next_of_any_form`](Self::next_of_any_form), which
-    /// accepts every encoding.
+    /// Returns `None` at the end of the message, and before a field that this path does not support, such as
+    /// a packed or inline field. The caller must then call
+    /// [`next_of_any_form`](Self::next_of_any_form), which supports all of these cases.
     #[inline(never)]
     fn next_plain(
         &mut self,
@@ -342,9 +345,11 @@ impl<'de, 'c> Members<'de, 'c> {
     }
 }
 
-/// Reads a single value of the field's usual wire type into `value`, if valid.
+/// Reads a value of type `field.value` into `value`, or returns `None` if the bytes are invalid.
 ///
-/// Returning the value instead would copy it, which costs a third of the decoding time.
+/// The caller has read the tag before the value, and has checked that its wire type matches `field.value`.
+///
+/// The value is not returned, because copying it would take a third of the decoding time.
 #[inline]
 fn usual_value<'de>(
     context: &Context<'de>,

@@ -1,6 +1,7 @@
-//! Tests the JSON of fields that are present, missing, empty, unknown, or sent more than once.
+//! Tests the decoding of protobuf messages to JSON.
 //!
-//! Also tests the limits on nesting and on the number of values.
+//! Tests fields that are present, missing, empty, unknown, or sent more than once. Also tests the limits on
+//! nesting and on the number of values.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -181,7 +182,7 @@ fn unknown_fields_of_any_wire_type_are_skipped() {
     assert_eq!(object, json!({"metadata": {"name": "a"}}));
 }
 
-/// Returns an encoded schema that contains `times` more schemas, each in the field `not` of the last.
+/// Returns an encoded schema with `times` nested schemas, each in the field `not` of its parent schema.
 fn nested(times: usize) -> Vec<u8> {
     let mut schema = bytes(5, "string");
     for _ in 0..times {

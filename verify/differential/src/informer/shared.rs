@@ -36,7 +36,8 @@ use crate::{
 
 /// Virtual time that passes after each operation while the informer runs.
 ///
-/// With the 2.5 s of [`START`], no operation ends at a whole second, when resyncs occur.
+/// Resyncs occur at whole seconds. The start takes 2.5 s ([`START`]), so each later operation ends half a
+/// second after a whole second.
 const OPERATION: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_millis(2500);
 /// Virtual time after a fault, in which the library and client-go both recover.

@@ -19,7 +19,7 @@ const AT_ONCE: &str = "the_first_relist_is_at_once";
 const RESET: &str = "a_reset_connection_is_backed_off_from";
 /// Divergence: the library backs off after a failed streaming list; client-go repeats the list immediately.
 const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
-/// Divergence: unlike client-go, the library lists one object before it resumes a lost watch (a probe).
+/// Divergence: unlike client-go, the library lists one object (a probe) before it resumes a lost watch.
 const PROBE: &str = "a_lost_connection_is_probed";
 /// Divergence: after a temporary rejection of a watch, the library retries the watch; client-go lists.
 const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
@@ -47,7 +47,7 @@ struct Pair<'a> {
     ours: Vec<Request<'a>>,
     /// Revisions at which client-go sent lists in earlier operations, and which may have expired.
     expired: Vec<String>,
-    /// For each request in `ours`, whether the request may be a probe (a list of one object).
+    /// For each request in `ours`, whether a probe (a list of one object) is permitted at its position.
     owed: Vec<bool>,
     /// Whether the library's store is empty after the operation.
     is_empty: bool,
@@ -66,7 +66,7 @@ type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 pub(super) struct Alignment {
     /// Names of the divergences that explain the differences.
     pub(super) names: Vec<&'static str>,
-    /// Whether the two stores may differ after these requests. Later answers are then not compared.
+    /// Whether the two stores may differ after these requests. Later operations are then not compared.
     pub(super) parts: bool,
 }
 
@@ -76,7 +76,9 @@ impl Alignment {
     }
 }
 
-/// Returns the divergences that explain the different answers, or `None` if a difference is unexplained.
+/// Returns the divergences that explain the differences, or `None` if a difference is unexplained.
+///
+/// Also returns `None` if the two stores differ, unless [`Alignment::parts`] permits it.
 pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     let (theirs, their_store) = split(moment.their()?.text()?)?;
     let (ours, our_store) = split(moment.our().text()?)?;
@@ -350,7 +352,7 @@ impl<'a> Pair<'a> {
         is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 
-    /// Returns whether the revision `at` may have expired: client-go sent a list at it before `now`.
+    /// Returns whether `at` may have expired, because client-go listed at this revision before `now`.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs
@@ -379,7 +381,7 @@ impl<'a> Pair<'a> {
         asked_newest && is_watch(their.asked) && is_watch(our.asked) && is_older
     }
 
-    /// Returns the number of library requests, a list and a watch, that match client-go's streaming list.
+    /// Counts the library's requests that replace client-go's streaming list: list pages and a watch.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;

@@ -1,8 +1,10 @@
 //! Connects client-go's reflector to an embedded server. The reflector runs in the oracle, which is a
 //! separate Go process.
 //!
-//! The oracle sends each operation and each request of the reflector as a JSON line, and receives the
-//! server's response as a JSON line.
+//! A test sequence is a list of operations, which change objects of the server or inject faults. The oracle
+//! sends a JSON line to execute an operation, to forward a request of the reflector, or to report that the
+//! reflector has closed a response body. The oracle receives a JSON line in response to an operation or a
+//! request.
 
 use std::time::Duration;
 
@@ -34,7 +36,9 @@ enum Heard {
         path: String,
         query: String,
     },
-    /// client-go has closed the response body with this number; the oracle expects no response.
+    /// client-go has closed a response body. The oracle expects no response to this line.
+    ///
+    /// `leaves` is the number of the body. Bodies are numbered from 1, in the order of the responses.
     Leaves { leaves: u64 },
 }
 

@@ -1,8 +1,8 @@
 //! Runs the embedded server for one reflector, and records the requests of the reflector.
 //!
-//! client-go's reflector and the library's reflector each use a [`Host`] of their own. Both hosts receive the
-//! same operations, so their revisions are equal. The clock of a host is paused, so the length of the
-//! reflector's pauses does not affect the host.
+//! client-go's reflector and the library's reflector each use a [`Host`] of their own. Both hosts execute the
+//! same sequence of operations, which change objects or inject faults, so the revisions on both are equal.
+//! The clock of a host is paused, so the length of the reflector's pauses does not affect the host.
 //!
 //! Watch events are sent only during calls of [`Host::operate`] and [`Host::request`], whose results contain
 //! the events.
@@ -41,7 +41,7 @@ pub(super) struct Host {
     streams_lists: bool,
     /// Number of upcoming requests for which the host still refuses the connection.
     refusals: u64,
-    /// Change to the watch events that the current operation causes, if any.
+    /// Change to apply to the watch events of the current operation; `None` for no change.
     twist: Option<Twist>,
     /// Time on the reflector's clock at the last operation or request.
     last: Duration,
@@ -61,9 +61,10 @@ struct Stream {
     unfinished: bool,
 }
 
-/// The effects of one turn of an operation on the server.
+/// The result of one turn of an operation.
 ///
-/// An operation has one or two turns, each of which injects faults and advances the reflector's clock.
+/// An operation has one or two turns. The first turn changes the objects of the operation. Each turn injects
+/// the faults that the operation defines for this turn, if any.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
@@ -124,7 +125,7 @@ impl Host {
         std::mem::take(&mut self.lines)
     }
 
-    /// Executes the turn `turn` of the operation `at`, and returns the effects.
+    /// Executes one turn of the operation at index `at` of the sequence. `turn` is 0 or 1.
     ///
     /// `now` is the time on the reflector's clock, which the caller must then advance by [`Happened::pass`].
     pub(super) fn operate(&mut self, at: usize, turn: usize, now: Duration) -> Happened {
@@ -286,7 +287,7 @@ impl Host {
         all
     }
 
-    /// Closes every streaming list without final bookmark, and returns the ends of the bodies.
+    /// Closes every streaming list that has no final bookmark yet, and returns a [`Delivery`] for each.
     fn end_unfinished(&mut self) -> Vec<Delivery> {
         let mut ended = Vec::new();
         self.streams.retain(|id, stream| {

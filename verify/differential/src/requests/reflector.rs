@@ -1,7 +1,7 @@
 //! Runs sequences of operations on the library's reflector and client, against an embedded server, in paused
 //! tokio time.
 //!
-//! This module returns the library's answers, and does not compare them with those of client-go.
+//! Returns the result of each operation, but does not compare the results with those of client-go.
 
 use std::{collections::BTreeMap, io, pin::Pin, sync::Arc, time::Duration};
 
@@ -177,7 +177,7 @@ impl<'a> Here<'a> {
 struct Near {
     host: Arc<Mutex<Host>>,
     begin: Instant,
-    /// Senders of the open response bodies, by the number of the response in the server.
+    /// Senders of the open response bodies, by response number ([`Delivery::stream`]).
     bodies: Arc<Mutex<BTreeMap<u64, mpsc::Sender<Piece>>>>,
 }
 

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 /// The faults of one operation, and the virtual time that passes after them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trigger {
-    /// Fault injection plan for later requests, injected before the operation changes objects.
+    /// Fault injection plan for requests that arrive after the operation starts; may be empty.
+    ///
+    /// The server receives the plan before the operation changes objects.
     pub(super) rules: &'static str,
     /// Fault injection plans of each turn. An operation has one or two turns, and changes objects in the
     /// first.
@@ -35,9 +37,10 @@ pub(super) enum Twist {
 const OPERATION: u64 = 2_000;
 /// Virtual time for client-go and the library to recover and reset their backoff, in milliseconds.
 pub(super) const RECOVERY: u64 = 300_000;
-/// Virtual time that passes after a fault if the client requests streaming lists, in milliseconds.
+/// Virtual time that passes after a fault if the reflector requests streaming lists, in milliseconds.
 ///
-/// Longer than the hour in which the library requests no streaming list after a rejection.
+/// After the server rejects a streaming list, the library requests none for one hour. This time is longer, so
+/// the library then requests streaming lists again.
 const HOUR: u64 = 3_700_000;
 
 const GONE: &str = concat!(

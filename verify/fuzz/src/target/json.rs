@@ -71,7 +71,7 @@ fn ends_alike(data: &[u8]) -> &'static str {
 
 /// Returns a copy of `data`, damaged if `bug` is `LongNumberHidesRest`.
 ///
-/// The damaged copy lacks the bytes, except digits, from a number of at least [`LONG`] digits to the next
+/// After at least [`LONG`] consecutive digits, the damaged copy omits all non-digit bytes before the next
 /// `,`, `]` or `}`.
 fn spoilt(data: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::LongNumberHidesRest) {

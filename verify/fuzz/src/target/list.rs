@@ -40,8 +40,10 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     }
 }
 
-/// Checks that the parser returned the items and the revision of `list`, or an error that does not report
-/// malformed JSON.
+/// Compares the parser's result `split` with `list`, which `serde_json` has parsed from the same body.
+///
+/// A successful result must contain the items and the revision of `list`. An error must not report that the
+/// JSON is malformed or incomplete, or that `items` occurs twice.
 fn compare(list: &Members<'_>, split: &Split) {
     let items = list.get("items").unwrap_or("null");
     match &split.end {

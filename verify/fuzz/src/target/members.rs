@@ -18,7 +18,7 @@ pub(super) struct Members<'a>(pub(super) Vec<(Key<'a>, &'a RawValue)>);
 pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 impl<'a> Members<'a> {
-    /// Returns whether no member of `names` is repeated and no name has an escape sequence.
+    /// Returns whether each of `names` occurs at most once and no member name has an escape sequence.
     pub(super) fn are_plain(&self, names: &[&str]) -> bool {
         let of = |name: &&str| self.0.iter().filter(|(key, _)| key.0 == *name).count();
         names.iter().all(|name| of(name) <= 1)

@@ -1,7 +1,7 @@
 //! Fuzz target for `Error::from_status_body`, which builds the library's error from an error response.
 //!
 //! The body can come from an API server or from a proxy. The error's message must be a single line of limited
-//! length. If the body is not a JSON object, the class of the error must depend only on the status code.
+//! length. If the body is not a JSON object, `Error::class` must depend only on the status code.
 
 use kube_informer::transport::Error;
 

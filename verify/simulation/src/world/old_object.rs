@@ -1,4 +1,6 @@
-//! Creates the fault plan of the fault "old object sent again", which depends on the state of the cache.
+//! Creates the plan of the fault "old object sent again": a watch sends an object's state a second time.
+//!
+//! The plan is not a constant, because it contains an object that is in the cache.
 
 use serde_json::{Value, json};
 
@@ -12,9 +14,10 @@ use crate::{
 };
 
 impl<K: Stored> World<'_, K> {
-    /// Returns a fault plan that sends a cached object's current state to a watch once more.
+    /// Returns a fault plan that sends the current state of a cached object to the informer's watch again.
     ///
-    /// The state must be older than the watch's newest revision, and the run must use JSON.
+    /// Selects an object whose cached state is current, but older than the newest revision that the watch has
+    /// reported. Returns `None` if there is no such object, or if the informer requests protobuf.
     pub(super) fn old_object(&self) -> Option<String> {
         if self.life.setting.protobuf {
             return None;

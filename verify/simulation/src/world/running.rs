@@ -153,7 +153,7 @@ impl<K: Stored> Running<K> {
     }
 }
 
-/// Counts each source's activity transitions, such as listing to watching, until the informer stops.
+/// Counts the [`Activity`] changes of each reflector until the informer stops.
 async fn note_edges(mut status: StatusReader) -> Seen {
     let mut seen = Seen::default();
     let mut before: BTreeMap<usize, Activity> = BTreeMap::new();

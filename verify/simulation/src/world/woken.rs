@@ -54,7 +54,9 @@ impl<K: Stored> Woken<K> {
         self.view.look(name);
     }
 
-    /// Returns the state of each existing object at the controller's last read of the object.
+    /// Returns the state of each object at the controller's last read of the object.
+    ///
+    /// Omits objects that the last read did not find.
     pub(super) fn states(&self) -> States {
         self.view.read.lock().clone()
     }

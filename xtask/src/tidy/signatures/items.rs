@@ -119,7 +119,7 @@ fn is_conversion(header: &[Token<'_>], private: &BTreeSet<&str>) -> bool {
     converts && !target.any(|token| private.contains(token.text))
 }
 
-/// Returns the names of all structs and enums that are not `pub`; `pub(…)` is not `pub`.
+/// Returns the names of all structs and enums that are private or have restricted visibility (`pub(…)`).
 fn private_types<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
     tokens
         .iter()
@@ -130,9 +130,10 @@ fn private_types<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// Returns the index of the first token in `signs` after `start`, outside brackets.
+/// Returns the index of the first token after `start` that is one of `signs`.
 ///
-/// Returns the number of tokens if there is none.
+/// Ignores the contents of brackets that open after `start`; `<` and `>` count as brackets. Returns the
+/// number of tokens if no such token exists.
 fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(start) {

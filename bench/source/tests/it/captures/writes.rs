@@ -1,6 +1,6 @@
 //! Computes the sequence of writes with which kube-apiserver's encoders produce a given response body.
 //!
-//! Also extracts the parts of a JSON body that must be equal for kube-apiserver and the object server.
+//! Also extracts the parts of a JSON body that must be equal for kube-apiserver and the benchmark's server.
 
 use std::collections::BTreeSet;
 
@@ -126,7 +126,7 @@ pub(crate) fn event_type(event: &[u8]) -> &str {
     std::str::from_utf8(&text[..end]).unwrap()
 }
 
-/// Returns the start of an object's JSON, up to the name of its `metadata` member.
+/// Returns an object's JSON text before its `metadata` member, followed by the word `metadata`.
 fn head(object: &[u8]) -> String {
     let text = std::str::from_utf8(object).unwrap();
     let end = text.find(r#""metadata":{""#).unwrap();

@@ -41,7 +41,7 @@ fn serve(server: Server, io: DuplexStream) -> JoinSet<()> {
     tasks
 }
 
-/// Returns the first bytes of an HTTP/2 client that sends a GET request of `path`.
+/// Returns the bytes of an HTTP/2 connection preface and a GET request for `path`.
 fn http2_request(path: &str) -> Vec<u8> {
     let mut head = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
     head.extend_from_slice(path.as_bytes());

@@ -58,7 +58,7 @@ fn removal(key: &str, revision: u64) -> Write {
     }
 }
 
-/// Returns the stored objects, each as group, plural and key, and the revision of the store.
+/// Returns the collection and key of each stored object, such as `pods ns/a`, and the store's revision.
 fn found(scratch: &Scratch) -> (Vec<String>, u64) {
     let mut keys = Vec::new();
     let revision = scratch.open().load(|stored| {

@@ -1,11 +1,12 @@
-//! Formats the steps that control loops have reported as lines of output, in the order of revisions.
+//! Converts the steps that control loops report into output lines, in the order of revisions.
 //!
 //! A step is an observation or an action of a control loop.
 //!
 //! Guarantees:
-//! - each step is delayed by [`HOLD`]. Steps that wait at the same time are ordered by revision and kind;
-//! - the times of the lines never decrease. The line of a step that was observed before the time of the
-//!   previous line has the time of the previous line;
+//! - each step is delayed by at most [`HOLD`]. Steps that wait at the same time are ordered by revision and
+//!   kind;
+//! - the times of the lines never decrease. A line shows the time at which its step was observed, or the
+//!   previous line's time if that is later;
 //! - with at most [`FEW`] pods, every step has a line;
 //! - with more pods, the first [`FIRST`] steps of each kind and loop have a line. Later steps share summary
 //!   lines, which state the number of steps so far;
@@ -77,7 +78,9 @@ impl Narration {
         self.held.values().map(|step| step.at + HOLD).min()
     }
 
-    /// Returns the lines of the steps that have waited for [`HOLD`], and of waiting steps before them.
+    /// Returns the lines of the steps that were observed at least [`HOLD`] ago.
+    ///
+    /// Also returns the lines of the waiting steps that precede them by revision, kind and order of arrival.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
         let Some(last) = due.map(|(key, _)| *key).max() else {

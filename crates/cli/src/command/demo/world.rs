@@ -201,7 +201,7 @@ impl World {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns each node's short name and object name; none if the loops only observe.
+    /// Returns each node's name without and with `prefix`; empty if the loops only observe.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
         let nodes: &[&str] = if self.acts() { &NODES } else { &[] };
@@ -297,7 +297,9 @@ impl World {
         }
     }
 
-    /// Removes the demo's objects, with its nodes if `act`, and returns a summary.
+    /// Removes the demo's objects, and returns a summary.
+    ///
+    /// If the loops write (`act`), also removes the nodes, and deletes pods without a grace period.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;

@@ -93,7 +93,7 @@ impl fmt::Display for Rate {
 }
 
 impl Rate {
-    /// Returns the time from the start to change number `nth`, counted from 1.
+    /// Returns how long after the start the `nth` change is due; `nth` is 1 for the first change.
     fn due(self, nth: u64) -> Duration {
         let period = match self.per {
             Per::Second => Duration::from_secs(1),
@@ -169,7 +169,9 @@ impl Churn {
         }
     }
 
-    /// Makes one change; a resource's probability is proportional to its `--seed-objects` count.
+    /// Makes one change to an object of a randomly selected resource.
+    ///
+    /// The probability that a resource is selected is proportional to the number of its seeded objects.
     fn change(&mut self) {
         let counts = self.populations.iter().map(|kind| u64::from(kind.count));
         let mut at = self.rng.u64(..counts.sum::<u64>().max(1));

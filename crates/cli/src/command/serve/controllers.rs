@@ -1,8 +1,8 @@
 //! `--controllers`: runs the demo's control loops in this process, for all namespaces of the server.
 //!
 //! Guarantees:
-//! - the deployment controller and the replica set controller share a `User-Agent`, and each other loop has
-//!   its own `User-Agent`. A fault plan can therefore select the requests of a loop;
+//! - a fault plan (`serve --fault`) can select the requests of a loop by their `User-Agent`. Only the
+//!   deployment controller and the replica set controller have the same `User-Agent`;
 //! - the loops ignore the pods and nodes that `--seed-objects` and `--churn` have created;
 //! - the loops retry requests that the server rejects, for example because of a fault plan.
 
@@ -101,7 +101,9 @@ impl Controllers {
         std::future::pending().await
     }
 
-    /// Stops the loops, after at most two seconds for reconciliations in progress.
+    /// Stops the loops and their informers.
+    ///
+    /// Reconciliations that are still running after two seconds are aborted.
     pub(super) async fn shutdown(self) {
         self.plane.shutdown().await;
     }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::pruning::{Fate, Members};
 
-/// Removes the members that the pruning rules drop, or nothing if the search finds invalid JSON.
+/// Removes the members that the pruning rules drop. If the function finds invalid JSON, it removes nothing.
 pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u8]> {
     let Ok(text) = std::str::from_utf8(json) else {
         return Cow::Borrowed(json);
@@ -24,10 +24,11 @@ pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// Does the same as [`cut`], but uses the positions of metadata members that were already found.
+/// Like [`cut`], but for a caller that has already found two members of `metadata`.
 ///
-/// `found` contains the names of two members of `metadata`, and their values as slices of `json`. Returns
-/// `None` if the rules can drop other members. The caller must then use [`cut`].
+/// `found` contains the name of each of the two members, and its value as a slice of `json` if the object
+/// has the member. Returns `None` if the rules can drop anything outside these members, if the key of a
+/// dropped member is escaped, or if a value is invalid. The caller must then use [`cut`].
 pub(in crate::codec) fn cut_found<'a>(
     members: &Members,
     found: [(&str, Option<&[u8]>); 2],
@@ -105,7 +106,7 @@ fn spaces(json: &[u8]) -> usize {
     json.len() - json.trim_ascii_start().len()
 }
 
-/// Appends the byte ranges of the members to drop from the map `part` to `cuts`, in ascending order.
+/// Finds the members to drop in the map `part`, and appends their byte ranges to `cuts` in ascending order.
 ///
 /// A range extends from the key to the end of the value, relative to `whole`. `part` must be a slice of
 /// `whole`.

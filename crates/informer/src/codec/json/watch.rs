@@ -143,7 +143,9 @@ impl WatchSplitter {
     }
 }
 
-/// First bytes of events that are split without a JSON parser, as API servers write them.
+/// First bytes of watch events, as API servers write them, and the type of each event.
+///
+/// If an event starts with these bytes, its object is usually extracted without a JSON parser.
 const BEGINNINGS: [(&[u8], FrameKind); 4] = [
     (br#"{"type":"ADDED","object":"#, FrameKind::Added),
     (br#"{"type":"MODIFIED","object":"#, FrameKind::Modified),

@@ -21,7 +21,9 @@ use crate::limits::one_line;
 /// Size in bytes of the length prefix of each event.
 const LENGTH_BYTES: usize = 4;
 
-/// Maximum length in bytes of an event type or of a kind in an error message.
+/// Maximum length of an unknown event type in characters, and of an unsupported kind in bytes.
+///
+/// Longer names are truncated.
 const NAME_BYTES: usize = 64;
 
 /// Splits the body of a watch response into its events, chunk by chunk.

@@ -12,7 +12,8 @@ use crate::selector::{FieldOperator, FieldSelector};
 const NAMES: [&str; 6] = ["a/x", "a/y", "a-b/x", "b/x", "top", "zz"];
 /// Names of the test indices.
 ///
-/// In index `n`, the values of an object are its colours except the colour `VALUES[n]`.
+/// The colours of an object are a subset of [`VALUES`], stored in its label `colours`. The index `INDICES[n]`
+/// contains an object under each of its colours except `VALUES[n]`.
 const INDICES: [&str; 3] = ["first", "second", "third"];
 const VALUES: [&str; 4] = ["red", "blue", "green", ""];
 const NAMESPACES: [&str; 4] = ["a", "a-b", "b", ""];
@@ -80,13 +81,15 @@ fn chosen(bits: u8) -> Colours {
     chosen.map(|(_, colour)| colour).collect()
 }
 
-/// Returns the values of an object with these colours in the index at position `index`.
+/// Returns the values in the index `INDICES[index]` for an object that has `colours`.
 fn values_of(index: usize, colours: &Colours) -> Colours {
     let of_index = |colour: &&str| VALUES.iter().position(|value| value == colour) != Some(index);
     colours.iter().copied().filter(of_index).collect()
 }
 
-/// Creates the index function of `INDICES[number]`, which reads `-` in a label as the empty colour.
+/// Creates the index function of `INDICES[number]`, which reads the label `colours` of an object.
+///
+/// The label contains the colour `""` as `-`.
 fn indexers(number: usize) -> Indexers<K> {
     Indexers::new().with(INDICES[number], move |map: &K| {
         let own = colours(map).into_iter();

@@ -1,5 +1,5 @@
-//! Tests that an index is found by its name and by its token. Also tests that a store created from a clone of
-//! [`Indexers`] has the same indices.
+//! Tests that an index is found by its name and by its [`IndexToken`]. Also tests that a store created from a
+//! clone of [`Indexers`] has the same indices.
 
 use super::*;
 

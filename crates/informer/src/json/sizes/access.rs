@@ -52,7 +52,10 @@ pub(super) struct Entries<'h, A> {
     key_bytes: usize,
     /// Sizes in bytes of the first key's and value's types; `None` before the first entry.
     sizes: Option<(usize, usize)>,
-    /// Whether all key types so far have the same size, and all value types too, as in a map.
+    /// Whether the entries so far can be those of a map, not the fields of a struct.
+    ///
+    /// True if all key types have the same size, at least that of a `String`, and all value types have the
+    /// same size.
     is_map: bool,
 }
 

@@ -11,7 +11,9 @@ macro_rules! plain {
     )*};
 }
 
-/// Implements the `Visitor` methods for numbers, booleans, bytes and null, which call the inner visitor.
+/// Implements the `Visitor` methods for numbers, booleans, characters, bytes and null.
+///
+/// Each method calls the same method of the inner visitor.
 macro_rules! plain_values {
     () => {
         plain! {

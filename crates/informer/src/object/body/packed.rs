@@ -32,9 +32,10 @@ use crate::{
     pruning::{Storable, Stored},
 };
 
-/// Number of weak references to recently decoded objects that a decoder holds.
+/// Maximum number of weak references to recently decoded objects that a decoder holds.
 ///
-/// A weak reference to a dropped object keeps the object's own allocation, some 4 KB for a pod.
+/// Each weak reference prevents the `Arc` allocation of a dropped object from being freed, about 4 KB for a
+/// pod.
 const RECENT_MAX: usize = 128;
 
 /// Number of recently decoded objects that a decoder keeps alive, so that consecutive readers share them.
@@ -98,7 +99,7 @@ struct Hot<K> {
     next: usize,
 }
 
-/// The stored bytes of one object, which are decoded on each read.
+/// The stored bytes of one object. A read decodes them, unless the decoded object is still alive.
 pub(in crate::object) struct PackedBody<K> {
     decoder: Arc<PackedDecoder<K>>,
     number: u64,
@@ -323,7 +324,7 @@ impl<K> PackedBody<K> {
         self.decoder.recent(self.number).lock().number == self.number
     }
 
-    /// Returns the size in bytes of the dictionaries and samples that the informer's packed objects share.
+    /// Returns the size in bytes of the informer's compression dictionaries and of their training samples.
     pub(super) fn shared_size(&self) -> usize {
         self.decoder.packing.size()
     }
@@ -350,7 +351,10 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns the decoded object. A newly decoded object stays in memory as one of [`HOT`] objects.
+    /// Returns the decoded object.
+    ///
+    /// If this call decodes the object, the decoder keeps it alive until `open` has decoded [`HOT`] more
+    /// objects.
     pub(super) fn open(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         let (object, is_new) = self.find_or_decode(name)?;
         if is_new {

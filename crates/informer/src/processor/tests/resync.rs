@@ -1,5 +1,5 @@
-//! Tests when a resync of a listener is due. Also tests that a subscription can receive the events in its
-//! buffer after the processor was drained.
+//! Tests when a resync of a listener is due. Also tests that a subscription can still receive its buffered
+//! events after the processor was closed with [`Closing::Drain`].
 
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, assert_ready, task::spawn};

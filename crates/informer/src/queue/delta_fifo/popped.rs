@@ -57,7 +57,8 @@ impl<K> DeltaFifo<K> {
 
     /// Removes and returns a queued key with all its deltas.
     ///
-    /// The second value is the id of a reflector whose first list ends with this key, or `None`.
+    /// If this key is the last queued key of a reflector's first list, the second value is the id of the
+    /// reflector. If this applies to several reflectors, their other ids are appended to `completed`.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();
@@ -79,9 +80,9 @@ impl<K> DeltaFifo<K> {
     }
 }
 
-/// Removes one of the last two deltas of a key if both are deletions of the same source.
+/// Removes one of the last two deltas of a key if both are deletions from the same source.
 ///
-/// The remaining deletion is the older one only if it contains the final state of the object.
+/// Keeps the older deletion if that one contains the final state of the object, and otherwise the newer one.
 pub(super) fn merge_deletions<K>(deltas: &mut Vec<Delta<K>>) {
     let [.., older, newer] = deltas.as_slice() else {
         return;

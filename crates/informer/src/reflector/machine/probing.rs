@@ -13,16 +13,22 @@
 //! A required probe is due at once, but not within one minute after the last answered probe. If a watch is
 //! open when the probe is due, the probe is sent in parallel to the watch. Otherwise, it is sent before the
 //! next watch. No probe is sent if [`RollbackDetection`](crate::reflector::RollbackDetection) is disabled, or
-//! if the source may not support revisions in requests.
+//! if [`ListerWatcher::streams_lists`](crate::transport::ListerWatcher::streams_lists) returns false.
 //!
-//! | a probe | is followed by |
+//! | a probe before a watch | is followed by |
 //! | --- | --- |
-//! | was answered | the watch |
+//! | was answered at the requested revision or a newer one | the watch, at once |
 //! | failed with "too large resource version", or was answered at an older revision | a list of the newest state, at once |
 //! | was refused a connection | the same probe, after a pause |
 //! | failed with 401, 429, 502, 503 or 504, lost its connection, or got no response | the watch, after a pause; another probe one minute after the pause; each further failure doubles this minute, up to one hour |
-//! | was rejected otherwise | the watch, at once |
-//! | failed in parallel to an open watch, with another error than "too large resource version" | the watch continues; if it ends during a pause that a row above requires, the next watch is requested at the end of the pause |
+//! | failed with any other error | the watch, at once |
+//!
+//! | a probe in parallel to an open watch | is followed by |
+//! | --- | --- |
+//! | was answered at the requested revision or a newer one | nothing: the watch continues |
+//! | failed with "too large resource version", or was answered at an older revision | the end of the watch, and a list of the newest state, at once |
+//! | was refused a connection, failed with 401, 429, 502, 503 or 504, lost its connection, or got no response | nothing: the watch continues; a pause begins, and the next watch is not requested before its end; another probe one minute after the pause; each further failure doubles this minute, up to one hour |
+//! | failed with any other error | nothing: the watch continues |
 
 use tokio::time::Instant;
 
@@ -50,7 +56,7 @@ impl Machine {
         Action::Probe(probe_options(self.last_revision().clone()))
     }
 
-    /// Disables all probes, for a source that may not support revisions in requests.
+    /// Disables all probes, for a `ListerWatcher` that possibly ignores `resourceVersionMatch`.
     pub(crate) fn skip_probes(&mut self) {
         self.probe.disable();
     }
@@ -72,7 +78,8 @@ impl Machine {
     /// Records the response to a probe before a watch, and returns the action that opens the watch.
     ///
     /// # Errors
-    /// Returns an error if the server has gone back. The caller must pass it to [`Machine::probe_failed`].
+    /// Returns an error if the response's `revision` is older than the newest revision that the store has
+    /// accepted. The caller must pass the error to [`Machine::probe_failed`].
     pub(crate) fn probed(
         &mut self,
         revision: &ResourceVersion,
@@ -83,12 +90,15 @@ impl Machine {
         Ok(self.watch())
     }
 
-    /// Records the response to an open watch's probe, which requested the revision `asked`.
+    /// Records the response at `revision` to an open watch's probe, which requested the revision `asked`.
     ///
-    /// Returns true if this is the first answer since the watch sent an event out of order.
+    /// Returns true if a watch has sent an event older than the newest revision that the store has accepted,
+    /// and this is the first response to a probe after the event. Such events then require no further probe
+    /// until the next list.
     ///
     /// # Errors
-    /// Returns an error if the server has gone back. The caller must pass it to [`Machine::probe_failed`].
+    /// Returns an error if `revision` is older than `asked`. The caller must pass the error to
+    /// [`Machine::probe_failed`].
     pub(crate) fn watch_probe_answered(
         &mut self,
         asked: &ResourceVersion,
@@ -99,9 +109,9 @@ impl Machine {
         Ok(self.probe.answered(now))
     }
 
-    /// Returns the action after a failed probe or a response with too old a revision.
+    /// Returns the action after a probe that failed, or whose response had too old a revision.
     ///
-    /// If a watch is open, the caller must end the watch first.
+    /// If a watch is open, the caller must end the watch before it calls this method.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);

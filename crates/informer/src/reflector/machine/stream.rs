@@ -121,9 +121,10 @@ impl Machine {
         }
     }
 
-    /// Returns the LIST that must confirm an empty streaming list while the cache has objects.
+    /// Returns the next action after a streaming list without objects, if the cache contains objects.
     ///
-    /// The server's watch cache may be incomplete.
+    /// The action is a LIST of the newest state. The server's watch cache may be incomplete, so the LIST must
+    /// confirm that the objects no longer exist.
     pub(crate) fn list_unconfirmed(&mut self) -> Action {
         self.history.unavailable();
         self.list()

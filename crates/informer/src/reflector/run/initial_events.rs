@@ -131,8 +131,8 @@ where
 
     /// Records that a streaming list ended before the bookmark that ends it.
     ///
-    /// If the reflector sends a LIST next, the LIST belongs to the same attempt, and this end does not count
-    /// as a failure.
+    /// If the reflector sends a LIST next, the metrics report the streaming list and the LIST as one list,
+    /// and the end of the streaming list does not add to the consecutive failures.
     pub(super) fn end_initial_events(&mut self, unfinished: &List<K>, next: &Action) {
         if !matches!(next, Action::List { .. }) {
             self.meter.list_ended(unfinished.len(), false);

@@ -38,7 +38,7 @@ pub(super) enum Ended {
     Overdue(transport::Error),
     /// The store did not accept a change within `TimeoutConfig::full_store`.
     StoreFull,
-    /// A probe indicates that the server may have gone back to an earlier state.
+    /// A LIST of one object (a probe) shows that the server may have gone back to an earlier state.
     WentBack(transport::Error),
     /// A streaming list had no objects although the store has some; a LIST must confirm this.
     Unconfirmed,
@@ -85,7 +85,9 @@ pub(super) struct OpenWatch<K> {
     pub(super) events: u64,
     /// Objects that an unfinished streaming list has sent so far.
     list: Option<List<K>>,
-    /// The probe that checks whether the server still has the reflector's last revision, if required.
+    /// The probe that is scheduled or sent, if any.
+    ///
+    /// It checks whether the server still has the reflector's last revision.
     pub(super) probe: Option<WatchProbe>,
 }
 

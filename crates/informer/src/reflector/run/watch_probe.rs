@@ -1,7 +1,7 @@
-//! Waits until the probe of an open watch is due, and then until the response to the probe arrives.
+//! Waits until a probe is due while a watch is open, or until the response to a sent probe arrives.
 //!
-//! A probe is a request for one object. The response shows whether the server has gone back to an earlier
-//! state. The module neither sends the probe nor decides when the probe is due.
+//! A probe is a LIST request for one object, in parallel to the watch. The response shows whether the server
+//! has gone back to an earlier state. This module does not create probes or decide when they are due.
 
 use std::pin::Pin;
 
@@ -12,11 +12,11 @@ use crate::{object::ResourceVersion, transport};
 
 pub(super) type Answer = Result<ResourceVersion, transport::Error>;
 
-/// A scheduled or sent probe of an open watch.
+/// A scheduled or sent probe, in parallel to an open watch.
 pub(super) enum WatchProbe {
     /// The timer completes when the probe is due.
     Waits(Pin<Box<Sleep>>),
-    /// The minimum revision that the probe requested, and the pending response.
+    /// The probe's `resourceVersion` parameter, with match `NotOlderThan`, and the pending response.
     Sent(ResourceVersion, BoxFuture<'static, Answer>),
 }
 

@@ -42,7 +42,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// Maximum time for the response to an HTTP/2 ping, as in client-go.
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Flow-control window of one response in bytes: 20 MB/s at a round-trip time of 50 ms.
+/// Flow-control window of one response, in bytes. Allows 20 MB/s at a round-trip time of 50 ms.
 const STREAM_WINDOW: u32 = 1 << 20;
 
 /// Flow-control window of one connection, in bytes, for all its responses.

@@ -79,7 +79,7 @@ async fn other_types_are_requested_in_protobuf_only_on_request_and_custom_resour
     assert!(!is_of_protobuf(accepted(&names, &none)));
 }
 
-/// Returns a client of a server that responds with 406 to requests for protobuf or only metadata.
+/// Returns a client of a server that responds with 406 if `Accept` contains `protobuf` or `as=`.
 ///
 /// `requests` receives the first media type of each `Accept` header.
 fn without_protobuf(requests: &Arc<Mutex<Vec<String>>>) -> Client {

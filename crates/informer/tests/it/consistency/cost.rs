@@ -1,5 +1,5 @@
-//! Tests the requests that consistency checks send, the times of the checks, and the effects of a failed
-//! check.
+//! Tests the requests that consistency checks send, the times of the checks, and the effects of a check whose
+//! request fails.
 
 use expect_test::expect;
 use futures_core::future::BoxFuture;

@@ -105,7 +105,8 @@ proptest! {
     }
 }
 
-/// Each consistency check of the script lists an object that the relists do not contain.
+/// The scripted responses to relists contain only the object `a`. The responses to consistency checks also
+/// contain an object `b`, except the response to the eighth check.
 #[tokio::test(start_paused = true)]
 async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pauses() {
     let kept = || body(list(5, "", &[item("a", 1)]));
@@ -230,7 +231,8 @@ async fn a_repeated_continue_token_fails_the_check() {
     informer.stop().await;
 }
 
-/// While a delta waits, the cached objects can have states of different revisions.
+/// A `DeltaFifo` does not keep the order of changes to different objects. While it contains deltas, the cache
+/// can be in a state that the server never had, so a comparison would find false differences.
 #[tokio::test(start_paused = true)]
 async fn a_check_waits_until_a_delta_fifo_is_empty() {
     for seed in 0..8 {

@@ -1,7 +1,7 @@
 //! Tests of the end of handlers, informers and factories.
 //!
-//! Every wait for a handler, an informer or a factory must return. Unread events must be delivered or counted
-//! as discarded. No task and no cached object may remain.
+//! Every future that waits for a handler, an informer or a factory to stop or to become idle must complete.
+//! Unread events must be delivered or counted as discarded. No task and no cached object may remain.
 
 use std::{
     future::pending,

@@ -1,8 +1,9 @@
 //! Tests that all types of caches have the same content when a server sends invalid objects.
 //!
-//! Decoded, packed and lazy caches must contain the same objects, and report the same error for an object
-//! that cannot be decoded. The invalid objects have fields of a wrong type, no metadata, another kind,
-//! duplicate keys, deep nesting or invalid UTF-8.
+//! A cache keeps objects decoded, compressed ([`Builder::packed`]), or undecoded until they are first read
+//! ([`Builder::lazy`]). All types must contain the same objects, and report the same error for an object that
+//! cannot be decoded. The invalid objects have fields of a wrong type, no metadata, another kind, duplicate
+//! keys, deep nesting or invalid UTF-8.
 
 mod steps;
 
@@ -239,7 +240,8 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Told {
 
 /// Runs [`steps::script`] with all types of caches, and asserts that their content is the same.
 ///
-/// Returns the results of the decoded cache and of a packed cache, because their events can differ.
+/// The packed and lazy caches must also deliver the same events. The events of the decoded cache can differ.
+/// Returns the results of the decoded cache, then those of the packed cache.
 async fn same_in_every_form<K>(
     what: &str,
     builder: impl Fn(Hostile) -> Builder<K>,

@@ -1,5 +1,5 @@
-//! Tests of the log lines of a reflector: its start and stop, its long lists, and the objects of another kind
-//! that the reflector skips.
+//! Tests of the log lines of a reflector: its start and stop, lists that take more than ten seconds, and the
+//! objects of another kind that the reflector skips.
 
 use super::*;
 

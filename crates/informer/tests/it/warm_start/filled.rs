@@ -116,7 +116,9 @@ fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     (server, informer)
 }
 
-/// Registers a handler that blocks the informer: its first callback never returns.
+/// Registers a handler whose first call never completes, and whose buffer is limited to one event.
+///
+/// While the buffer is full, the informer applies no changes from the watch.
 fn get_stuck(informer: &Running) {
     let stuck = informer.pods.on_add(|_, _| std::future::pending());
     let one = ListenerBuffer::Block(NonZeroUsize::MIN);

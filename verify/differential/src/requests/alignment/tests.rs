@@ -4,7 +4,7 @@
 use super::*;
 use crate::sequence::{Answer, Operation, Sequence, Step};
 
-/// The verb of an operation, and the requests that client-go and the library then send.
+/// The name of a test operation, and the requests that client-go and the library send after it.
 type Told<'a> = (&'static str, &'a str, &'a str);
 
 /// Returns the names of the intentional differences from client-go that occurred, and whether the stores may

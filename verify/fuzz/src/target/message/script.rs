@@ -69,7 +69,7 @@ impl Script<'_> {
         bytes
     }
 
-    /// Appends one field to `bytes`, the content of a message with a special JSON form, such as `Time`.
+    /// Appends to `bytes` one field of a message with a special JSON form, such as `Time`.
     fn special(&mut self, form: Form, bytes: &mut Vec<u8>) {
         match form {
             Form::Time | Form::MicroTime => {

@@ -30,7 +30,7 @@ fn metadata() -> Vec<u8> {
     .concat()
 }
 
-/// Encodes a watch event of the type `kind`, after its length in four bytes.
+/// Encodes a watch event of the type `kind`, prefixed with its length as four big-endian bytes.
 fn event(kind: &str, object: &[u8]) -> Vec<u8> {
     let event = [field(1, kind.as_bytes()), field(2, &field(1, object))].concat();
     let length = u32::try_from(event.len()).unwrap();

@@ -5,10 +5,10 @@
 
 use super::*;
 
-/// Executes the commands of a script, and compares the names of the objects whose writes or deletions lapse
-/// after each line with `expected`.
+/// Runs a script, and checks which objects have a write or deletion that lapses at each line.
 ///
-/// The function `check` documents the commands.
+/// `expected` contains each line, followed by the names of these objects. The function `check` documents the
+/// commands of a script.
 async fn check_lapses(absent: Absent, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, 1);
     let mut trace = String::new();

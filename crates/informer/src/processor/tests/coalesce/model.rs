@@ -86,9 +86,9 @@ struct Both {
     world: World,
     revision: u64,
     listeners: Option<[Listener; 2]>,
-    /// Names of the objects that the `Coalesce` listener must receive before `Synced`.
+    /// Names of the objects that the `Coalesce` listener must receive before the `Synced` event.
     ///
-    /// `None` before the `Synced` event is pushed.
+    /// `None` until [`Step::Synced`] adds the event to the buffers. Deleted objects are removed from the set.
     beginning: Option<BTreeSet<String>>,
     ids: Vec<ListenerId>,
 }

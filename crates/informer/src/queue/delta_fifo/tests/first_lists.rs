@@ -1,5 +1,4 @@
-//! Tests when `DeltaFifo` reports the first list of each reflector as complete, if several reflectors feed
-//! it.
+//! Tests that `DeltaFifo` reports the first lists of several reflectors as complete in separate batches.
 
 use crate::{
     object::SourceId,

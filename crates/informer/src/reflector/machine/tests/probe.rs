@@ -1,5 +1,8 @@
-//! Tests when the state machine sends probes, which show whether the server has gone back to an earlier
-//! state. Also tests when the time between two events of a watch is limited.
+//! Tests the conditions under which the state machine sends a probe: a request that detects whether the
+//! server has gone back to an earlier state.
+//!
+//! Also tests that the maximum time between two watch events applies only after the server has sent a
+//! bookmark.
 
 use super::*;
 

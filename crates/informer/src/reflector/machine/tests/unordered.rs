@@ -1,7 +1,8 @@
 //! Tests watch events that are older than the newest revision that the store has accepted.
 //!
-//! Some of these events show that the server has gone back to an earlier state. Others require at most a
-//! probe, a request that checks whether the server has gone back.
+//! An event that is older than the same object in the cache shows that the server has gone back to an
+//! earlier state. Of the other events, only the first after a list requires a probe, a request that checks
+//! whether the server has gone back.
 
 use super::*;
 use crate::object::Epoch;

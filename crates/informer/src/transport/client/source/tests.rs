@@ -10,7 +10,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Number of created clients, which all clones share.
+/// Counter of created clients. All clones of the counter share one number.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicUsize>);
 

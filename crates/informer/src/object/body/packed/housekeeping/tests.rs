@@ -22,7 +22,7 @@ fn json(number: usize) -> Vec<u8> {
     json.into_bytes()
 }
 
-/// Returns a decoder with a trained dictionary that leaves compression to the background work.
+/// Returns a decoder that has a trained dictionary, and leaves compression to the background task.
 fn decoder() -> Decoder<ConfigMap> {
     let packed = PackedDecoder::new(PackOptions::new(SAMPLES), open, Box::new(|_| {}));
     let packed = Arc::new(packed);

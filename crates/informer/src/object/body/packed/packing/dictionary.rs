@@ -26,12 +26,12 @@ const TARGET_LENGTH: u32 = 2;
 /// handlers by 2 %.
 const BYTES: usize = 16 * 1024;
 
-/// Maximum number of idle zstd contexts kept for compression, and for decompression.
+/// Maximum number of idle compression contexts, and of idle decompression contexts, per dictionary.
 ///
 /// A context takes some 150 KB, and creating it takes seven times as long as compressing one object.
 const IDLE: usize = 16;
 
-/// Maximum size in bytes of the output buffer of a context that is kept for reuse.
+/// Maximum capacity of a context's output buffer in bytes. A context with a larger buffer is not reused.
 const ROOM_MAX: usize = 256 * 1024;
 
 /// A trained compression dictionary, with idle contexts for compression and decompression.

@@ -129,8 +129,9 @@ fn large_objects_stay_unpacked_up_to_8_mib_for_any_dictionary_size() {
     assert_eq!(samples.bytes().len(), 64 * 32 * 1024);
 }
 
-/// Compresses the objects 0, 1, 2, … until a training is due, and returns the sampled numbers.
+/// Compresses the numbers 0, 1, 2, … until a training is due, and returns the sampled numbers.
 ///
+/// The training must be due after `objects` objects, or after four times as many if `more_comes` is true.
 /// `more_comes` simulates a list in progress, of which more objects will follow.
 fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
     let packing = Packing::new(objects);

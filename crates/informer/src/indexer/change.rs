@@ -16,7 +16,7 @@ use crate::{
 pub enum Cause {
     /// The watch received an event for the object.
     Watch,
-    /// The object was in a list, and this list was not the first one.
+    /// A list contained the object, and the cache already had the object.
     ///
     /// The object may have changed several times or not at all. After a restore of the server from a backup,
     /// the state may differ although the revision is equal.
@@ -39,7 +39,7 @@ pub enum Change<K> {
     },
     /// An object that was already in the cache was received again, changed or unchanged.
     Updated {
-        /// The previous state of the object, which handlers have already received.
+        /// The previous state of the object in the cache.
         old: Object<K>,
         /// The current state of the object.
         new: Object<K>,

@@ -50,7 +50,7 @@ impl ControlPlane {
     ///
     /// # Errors
     /// Returns an error if a process ends, or if kube-apiserver is not ready within two minutes. The error
-    /// contains the last line of a process's log.
+    /// contains the last line of the log of that process.
     pub async fn start(binaries: &Binaries) -> Result<Self> {
         let folder = Folder::make()?;
         let addresses = Addresses::free()?;

@@ -54,8 +54,8 @@ struct Target {
 ///
 /// # Errors
 ///
-/// Returns an error if an API can't be determined, or if a file can't be used or, with [`Mode::Check`],
-/// differs.
+/// Returns an error if an API can't be determined, if an API file can't be read or written, or if
+/// [`Mode::Check`] finds a difference.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let metadata = metadata(root)?;
     document(root)?;
@@ -135,7 +135,8 @@ fn published(metadata: &Metadata) -> impl Iterator<Item = (&Package, &str)> {
 
 /// Builds the documentation of all libraries in the workspace as JSON files.
 ///
-/// Uses the packages and features of the HTML documentation, so that Cargo can reuse the dependencies.
+/// Selects the same packages and features as the build of the HTML documentation, so that Cargo can reuse
+/// the compiled dependencies.
 fn document(root: &Path) -> Result<()> {
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
     let status = Command::new(env!("CARGO"))
@@ -207,7 +208,7 @@ fn is_trait_impl(line: &str) -> bool {
     line.starts_with("impl") && line.contains(" for ")
 }
 
-/// Returns the lines only in `kept`, after `-`, and the lines only in `present`, after `+`.
+/// Returns the lines that are only in `kept`, marked with `-`, or only in `present`, marked with `+`.
 fn difference(kept: &str, present: &str) -> String {
     let set = |text| str::lines(text).collect::<BTreeSet<_>>();
     let (kept, present) = (set(kept), set(present));

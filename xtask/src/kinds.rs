@@ -50,7 +50,8 @@ const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,wa
 ///
 /// # Errors
 ///
-/// Returns an error if a module or its format is unusable, or if a checked file is outdated.
+/// Returns an error if a Go module can't be downloaded, if its files can't be read or parsed, if a generated
+/// file can't be written, or if a checked file is outdated.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let module = download(MODULE)?;
     let folder = module.join("api/discovery");

@@ -184,7 +184,7 @@ impl<'a> Release<'a> {
         fs::remove_file(&licences).with_context(|| format!("can't remove {}", licences.display()))
     }
 
-    /// Writes the SBOM of [`PROGRAM`] and its third-party licences, and returns both paths.
+    /// Writes the SBOM and the third-party licence texts of [`PROGRAM`], and returns the paths of both files.
     fn materials(&self) -> Result<(PathBuf, PathBuf)> {
         let lock =
             fs::read_to_string(self.root.join("Cargo.lock")).context("can't read Cargo.lock")?;

@@ -20,8 +20,8 @@ pub struct Flags {
     /// Remove `managedFields` from each object before the cache stores the object
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
-    /// Type of the request for all objects; default: `streaming` for kube-rs, the library's default for
-    /// kube-informer
+    /// Kind of request that lists all objects; default: `streaming` in the kube-rs program, and
+    /// kube-informer's own default in the kube-informer program
     #[arg(long, value_enum)]
     pub list: Option<List>,
     /// Part of each event's object that the handler reads
@@ -74,7 +74,8 @@ pub enum List {
 /// The part of each object that the event handler of a measured program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Handler {
-    /// The handler counts the containers of added objects, and reads the time of each update from `bench/ts`.
+    /// The handler counts the containers of each added object. For each updated object, it reads the time of
+    /// the update from the annotation `bench/ts`.
     Objects,
     /// The handler reads only the namespace and the name of each object.
     Keys,

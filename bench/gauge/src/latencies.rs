@@ -9,7 +9,9 @@ impl Latencies {
         self.0.clear();
     }
 
-    /// Adds a latency of `nanos` nanoseconds, rounded up to microseconds, at most one hour.
+    /// Adds a latency of `nanos` nanoseconds, rounded up to microseconds.
+    ///
+    /// A latency of more than one hour is stored as one hour.
     pub(crate) fn push(&mut self, nanos: u64) {
         const HOUR_US: u32 = 3_600_000_000;
         let micros = u32::try_from(nanos.div_ceil(1_000)).unwrap_or(HOUR_US);

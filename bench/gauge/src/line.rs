@@ -31,9 +31,9 @@ pub struct Line {
     /// Median time from an object's change until the handler reads the changed object, in microseconds.
     /// `null` if the handler reads only keys.
     pub p50_us: Option<f64>,
-    /// 99th percentile of the latency of which `p50_us` is the median.
+    /// Like `p50_us`, but the 99th percentile.
     pub p99_us: Option<f64>,
-    /// Maximum of the latency of which `p50_us` is the median.
+    /// Like `p50_us`, but the maximum.
     pub max_us: Option<f64>,
     /// Peak resident memory during the watch phase.
     pub watch_peak_kib: Option<u64>,

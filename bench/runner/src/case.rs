@@ -45,7 +45,7 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) program: Program,
     pub(crate) arguments: Vec<String>,
-    /// Number of pods on the server of generated objects, or `None` without a server.
+    /// Number of pods on the server that serves generated objects, or `None` if no server runs.
     pub(crate) source: Option<u32>,
     /// Maximum number of times that the runner measures this case.
     pub(crate) rounds: usize,
@@ -83,7 +83,7 @@ impl Case {
     }
 }
 
-/// Returns the cases of the topics of `plan`, in the order of measurement.
+/// Returns the cases that `plan` selects by [`Topic`], in the order of measurement.
 pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     let mut cases = Vec::new();
     if plan.has(&[Topic::Corpora]) {
@@ -233,7 +233,7 @@ pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }
 
-/// Returns one case per compared informer, from which cases with an event rate or a number of pods are made.
+/// Returns one case per compared informer. The event rate and the number of pods are not set.
 pub(crate) fn growing() -> Vec<Case> {
     let ours = STORES.map(|store| {
         let name = format!("ours, {store}");

@@ -62,7 +62,9 @@ impl Programs {
         }
     }
 
-    /// Builds the client-go program and the Rust packages; `selected` are `cargo build` arguments.
+    /// Builds the client-go program and the selected Rust packages.
+    ///
+    /// `selected` contains options of `cargo build`: `--workspace`, or `--package=NAME` for each package.
     ///
     /// # Errors
     /// Returns an error if a build fails.

@@ -147,7 +147,7 @@ fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> 
     Ok(samples)
 }
 
-/// Writes SVG plots of the time and memory per number of objects into `folder`.
+/// Writes SVG plots into `folder`, which show time and memory against the number of objects.
 fn draw(folder: &Path, samples: &Samples) -> Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("can't create {}", folder.display()))?;

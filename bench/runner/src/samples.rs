@@ -22,8 +22,11 @@ pub(crate) struct Spread {
 impl Samples {
     /// Reads the samples of an earlier run from `log`, the standard error of that run.
     ///
+    /// A line `round …: NAME` starts the case `NAME`. Each later line that starts with two spaces contains a
+    /// JSON object with the measured numbers of the case.
+    ///
     /// # Errors
-    /// Returns an error if a result is not a JSON object.
+    /// Returns an error if a line that starts with two spaces within a case does not contain a JSON object.
     pub(crate) fn of_log(log: &str) -> Result<Self> {
         let mut samples = Self::default();
         let mut case = "";

@@ -29,13 +29,15 @@ use crate::source::{Follower, Reader};
 /// Approximate number of bytes that a body generates at once.
 const MADE: usize = 64 * 1024;
 
-/// Number of objects or changes read from the source at once. Eight pods have about [`MADE`] bytes of JSON.
+/// Maximum number of objects or changes read from a [`Reader`] at once.
+///
+/// Eight pods have about [`MADE`] bytes of JSON.
 const BATCH: usize = 8;
 
 /// Initial capacity of a body's buffer in bytes, enough for pods of usual size.
 const CAPACITY: usize = 3 * MADE;
 
-/// Body of every response that the source sends.
+/// Body of every response that the server of the program `source` sends.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Creates a body that consists of the bytes `bytes`.
@@ -142,8 +144,8 @@ struct List {
 
 /// A watch response that is being sent.
 struct Watch {
-    /// Indexes of the objects without a written initial event, and whether a bookmark follows the initial
-    /// events.
+    /// Indexes of the objects whose initial events are not yet written, and whether a bookmark follows these
+    /// events. `None` after all initial events are written.
     initial: Option<(Range<usize>, bool)>,
     follower: Follower,
     framing: Framing,

@@ -21,7 +21,11 @@ pub enum Chunking {
     /// The same chunks as kube-apiserver sends.
     #[default]
     Server,
-    /// Chunks of at least 64 KiB. Results are comparable only with results of the same rule.
+    /// Larger chunks than kube-apiserver sends, usually with several objects.
+    ///
+    /// The chunks of a list, and of the initial events of a watch, have at least 64 KiB, except the last. A
+    /// chunk of later events has at most eight events. Benchmark results are comparable only with other
+    /// results for this rule.
     Large,
 }
 

@@ -1,4 +1,5 @@
 //! Generates Kubernetes objects that resemble those of a real cluster, from a seed.
+//! A workload is a group of objects that are generated from one template.
 //!
 //! Guarantees:
 //! - The same kind, number of objects and seed always give the same objects.
@@ -25,7 +26,7 @@ use workload::Workload;
 /// Maximum number of workloads, which are groups of objects generated from one template, in a corpus.
 const WORKLOADS_MAX: usize = 2_000;
 
-/// Minimum mean number of objects generated from one template.
+/// Minimum number of objects per workload, on average. A corpus with fewer objects has one workload.
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
 /// Mean number of pods on each node of the simulated cluster.
@@ -37,7 +38,7 @@ pub struct Corpus {
     kind: &'static Kind,
     seed: u64,
     templates: Vec<Template>,
-    /// Index of the first object of each workload, followed by the number of all objects.
+    /// Index of the first object of each workload, followed by the total number of objects.
     starts: Vec<usize>,
     nodes: u32,
 }
@@ -135,8 +136,8 @@ impl Corpus {
         out
     }
 
-    /// Returns two numbers for each workload with objects in `range`: the size in bytes of one object, and
-    /// the number of its objects in `range`.
+    /// Returns two numbers for each workload with objects in `range`: the size in bytes of each of its
+    /// objects, and the number of its objects in `range`.
     pub(crate) fn lengths(
         &self,
         range: Range<usize>,
@@ -153,9 +154,9 @@ impl Corpus {
     }
 }
 
-/// Distributes the objects to the workloads, at least one to each, in proportion to the weights.
+/// Distributes the objects among the workloads: one to each, and the others in proportion to the weights.
 ///
-/// Returns the index of the first object of each workload, followed by the number of all objects.
+/// Returns the index of the first object of each workload, followed by the total number of objects.
 fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {
     let total: usize = workloads.iter().map(|workload| workload.weight).sum();
     let spare = objects.saturating_sub(workloads.len());

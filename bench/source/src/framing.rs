@@ -19,7 +19,9 @@ const ENVELOPE_END: [u8; 4] = [0x1a, 0, 0x22, 0];
 /// Annotation of the bookmark that ends the initial events.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
-/// The type of a watch event; the benchmark's server deletes no objects.
+/// The type of a watch event.
+///
+/// There is no `Deleted`, because the benchmark's server deletes no objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -241,8 +243,8 @@ impl Framing {
 impl ListMeta {
     /// Returns the list metadata as a JSON object whose members have the order `order`.
     ///
-    /// If `order` starts with `resourceVersion`, as for a built-in kind, the metadata of the last page has no
-    /// member `continue`. Otherwise, this member is empty.
+    /// On the last page, `continue` is omitted if `order` starts with `resourceVersion`, as for a built-in
+    /// kind. For other orders, the last page has an empty `continue`.
     fn json(&self, order: &[&str; 3]) -> String {
         let is_typed = order[0] == "resourceVersion";
         let members = order.iter().filter_map(|name| match (*name, &self.next) {

@@ -1,4 +1,4 @@
-//! Defines the Kubernetes kinds whose objects the source can generate and serve.
+//! Defines the Kubernetes kinds whose objects this crate can generate and serve.
 //!
 //! Guarantees: the groups, versions, names and URL paths are those of a real cluster.
 
@@ -34,7 +34,9 @@ pub struct Kind {
     pub short_name: &'static str,
     /// Whether objects of the kind have a protobuf encoding, as those of all built-in kinds do.
     pub has_protobuf: bool,
-    /// JSON of the empty members `spec` and `status` that Go writes in a bookmark's object.
+    /// JSON that kube-apiserver writes after `metadata` in the object of a bookmark.
+    ///
+    /// For example, `,"spec":{"containers":null},"status":{}` for pods. Empty if there is no such JSON.
     pub(crate) empty: &'static str,
 }
 

@@ -151,7 +151,9 @@ fn answer_list(
     Ok(typed_answer(content_type(request.encoding, false), body))
 }
 
-/// Returns the `continue` token of a list at `moment` whose next page starts at object `next`.
+/// Returns a list's `continue` token, for a next page that starts at the object with index `next`.
+///
+/// All pages of the list show the objects in the state `moment`.
 fn token(next: usize, moment: Moment) -> String {
     format!("{next}.{}.{}", moment.changes, moment.revision)
 }

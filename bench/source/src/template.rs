@@ -1,10 +1,10 @@
 //! Writes the generated objects of one template.
 //!
-//! A template contains the bytes that are the same in all of its objects, and a range of bytes for each value
-//! that differs (a [`Slot`]). Writing an object copies the template and writes the values into these ranges.
+//! A template contains the bytes that all of its objects share, and placeholders for the values that differ.
+//! Each such value is a [`Slot`]. Writing an object copies the bytes and overwrites the placeholders.
 //!
-//! Guarantees: the JSON and the protobuf encoding of a template come from one JSON object, and each of the
-//! two encodings contains every slot.
+//! Guarantees: the JSON encoding and, if the kind supports it, the protobuf encoding of a template come from
+//! one JSON object. Each encoding contains every slot at least once.
 
 use anyhow::{Context as _, Result, ensure};
 use memchr::memmem;

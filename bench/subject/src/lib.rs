@@ -37,7 +37,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure reads and writes per second with many readers and one writer
+    /// Measure cache reads and pod changes per second, with many readers and one writer
     Reads(readers::Options),
     /// Measure the time of a key in a work queue, from add to done
     Queue(queue::Options),

@@ -7,7 +7,7 @@
 //! - All system objects have revision 1, even if the first seed also has it. A server without seeds starts at
 //!   revision 1.
 //! - A seed replaces the system object of the same kind, namespace and name.
-//! - If the server enforces namespaces, the namespace of each seed exists.
+//! - If the server rejects objects in namespaces that do not exist, the namespace of each seed exists.
 //!
 //! The module does not recreate a system object that a client deletes.
 
@@ -71,7 +71,10 @@ impl Bootstrap {
         }
     }
 
-    /// Returns the system objects and required namespaces that no seed replaces.
+    /// Returns the system objects and the namespaces of the seeds, without the objects that a seed replaces.
+    ///
+    /// Includes the namespaces of the seeds only if the server rejects objects in namespaces that do not
+    /// exist.
     fn system_objects(&self, server: &Server) -> Vec<Value> {
         let mut objects: Vec<Value> = NAMESPACES.into_iter().map(namespace).collect();
         if server.shared().settings.enforce_namespaces {

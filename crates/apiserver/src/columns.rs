@@ -316,9 +316,9 @@ fn claim(volume: &Object) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Returns the value of the Event's field `core`, or of `events` if the first is empty or 0.
+/// Returns the value at the JSON pointer `core`, or at `events` if the first is missing, empty or 0.
 ///
-/// Both are JSON pointers, to a field of the core API and a field of the events API.
+/// `core` points to a field of the core/v1 Event, and `events` to its equivalent in `events.k8s.io/v1`.
 fn either(event: &Object, core: &str, events: &str) -> Value {
     match at(event, core) {
         value if value == "" || value == 0 => at(event, events),

@@ -100,7 +100,7 @@ impl Alternative<'_> {
             .map(|(_, value)| value.trim())
     }
 
-    /// Returns the alternative's format, or `None` if the kind does not support that.
+    /// Returns the format that the alternative requests, or `None` if it is not supported for `kind`.
     fn format(&self, include: IncludeObject, kind: &Kind) -> Option<Format> {
         let encoding = match self.media_type {
             CONTENT_TYPE => Encoding::Protobuf,
@@ -133,7 +133,12 @@ impl Alternative<'_> {
         }
     }
 
-    /// Returns a 406 error if the parameter `as` requests a list's metadata for one object or vice versa.
+    /// Checks that the parameter `as` does not contradict the verb.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 406 error for `PartialObjectMetadata` if the verb is `List`, and for
+    /// `PartialObjectMetadataList` if the verb is not `List`.
     fn check_form(&self, verb: Verb, kind: &Kind) -> Result<(), ApiError> {
         let (package, name) = (kind.internal_package(), &kind.kind);
         let why = match self.parameter("as") {

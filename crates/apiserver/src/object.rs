@@ -105,7 +105,9 @@ impl Object {
         Ok(object)
     }
 
-    /// Converts a stored object, which was checked before it was stored.
+    /// Creates an `Object` from the members of a stored object, without checks.
+    ///
+    /// The members were checked before they were stored.
     pub(crate) fn stored(members: Map<String, Value>) -> Object {
         Object(members)
     }

@@ -17,7 +17,9 @@ use crate::kinds::schema::{Definition, Schema};
 use crate::kinds::{Kind, Kinds, Scope};
 use crate::strategy::Strategy;
 
-/// Index of a collection: the objects of all versions with the same group and plural name.
+/// Id of a collection. A server numbers its collections from 0.
+///
+/// A collection contains the objects of all versions with the same group and plural name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 

@@ -34,7 +34,9 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Converts a stored object to an entry, unless the server does not serve its collection.
+    /// Converts a stored object to an entry, and adds the entry to those that `into_entries` returns.
+    ///
+    /// Ignores the object if the server does not serve its collection.
     ///
     /// # Errors
     ///
@@ -61,7 +63,9 @@ impl<'a> Kept<'a> {
 }
 
 impl Shared {
-    /// Returns one write per stored object, for a new data directory, and the store's revision.
+    /// Returns one write for each object in the store, and the store's revision.
+    ///
+    /// A new data directory is initialized with these writes.
     pub(crate) fn everything(&self) -> (Vec<Write>, u64) {
         let state = self.lock();
         let collections = (0..self.registry.collections()).map(CollectionId);

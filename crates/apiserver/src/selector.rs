@@ -4,8 +4,8 @@
 //! - the syntax is that of Kubernetes: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2` for labels, and
 //!   `a=b,c!=d` with backslash escapes for fields;
 //! - a malformed selector results in an error with Kubernetes' message;
-//! - a field selector is rejected if it compares a field that field selectors of the kind do not support. The
-//!   [`field`] module lists the supported fields.
+//! - a field selector is rejected if it contains an unsupported field. The [`field`] module lists the
+//!   supported fields of each kind.
 
 pub(crate) mod field;
 pub(crate) mod label;

@@ -157,7 +157,7 @@ impl Arrived {
             && compress::is_accepted(&self.parts.headers)
     }
 
-    /// Returns the encoding of an error response to this request.
+    /// Returns the encoding of an error response to this request: JSON or protobuf.
     fn error_encoding(&self) -> Encoding {
         match self.destination.target() {
             Some(target) => errors_in(&self.parts.headers, &target.resource.kind),
@@ -230,7 +230,8 @@ fn user_agent(headers: &HeaderMap) -> String {
 
 /// Reserves memory for the response body, or returns a 429 response if too little is free.
 ///
-/// A successful write keeps its status, because it is already stored, but its body ends with an error.
+/// The response to a successful write keeps its status, because the write is already stored. If too little
+/// memory is free, this response has a body that fails when it is read.
 fn within_bounds(
     shared: &Shared,
     verb: Verb,
@@ -249,7 +250,7 @@ fn within_bounds(
     }
 }
 
-/// Converts the result of a request to an HTTP response, with errors in `encoding`.
+/// Converts the result of a request to an HTTP response, with an error as a JSON or protobuf `Status`.
 fn respond(answer: Result<Reply, ApiError>, encoding: Encoding) -> Response<Body> {
     let (code, content_type, body, retry_after) = match answer {
         Ok(reply) => (reply.code, reply.content_type, reply.body, None),

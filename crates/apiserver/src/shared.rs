@@ -171,9 +171,10 @@ impl Shared {
         self.revision.send_replace(event.revision);
     }
 
-    /// Ends the responses to lists and watches that still hold events which the event history has dropped.
+    /// Ends lists and watches that may still use object versions that the event history has dropped.
     ///
-    /// `forgotten_at` is the time at which the newest of these events was committed.
+    /// Evicts the responses that started at or before `forgotten_at`, the commit time of the newest dropped
+    /// event. Closes the watches that have a dropped event in their queue.
     fn let_go(&self, state: &mut State, forgotten_at: Instant) {
         self.response_budget.evict_until(forgotten_at);
         let State {
@@ -187,12 +188,13 @@ impl Shared {
         );
     }
 
-    /// Resets the store to an older revision, and drops the event history.
+    /// Resets the store to an older revision, and removes all events from the store.
     ///
-    /// The caller must close the watches, and drop the events from the watch caches.
+    /// The caller must close the watches. It must also remove all events from the watch caches.
     ///
     /// # Errors
-    /// Returns an error if `revision` is in the future, or older than the history.
+    /// Returns a 504 error if `revision` is in the future, and a 410 error if the store has already dropped
+    /// an event after `revision`.
     pub(crate) fn restore(&self, state: &mut State, revision: u64) -> Result<(), ApiError> {
         let current = state.storage.revision();
         if revision > current {

@@ -78,7 +78,8 @@ impl Call {
     ///
     /// # Cancel safety
     ///
-    /// A write is accepted within one poll. Dropping the future later does not undo the write.
+    /// A write request makes all its changes in one poll. Dropping the future before that poll changes
+    /// nothing. Dropping it later does not undo the changes.
     pub(crate) async fn answer(self) -> Result<Reply, ApiError> {
         match &self.destination {
             Destination::Resource(target) if self.verb.is_write() => {
@@ -339,7 +340,13 @@ impl Call {
         Ok(reply)
     }
 
-    /// Validates the options of a write to `part`, and returns the write's parameters.
+    /// Returns the options of a write to one part of an object, such as to its status.
+    ///
+    /// Validates the query options, for example `dryRun`.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 422 error if a query option is invalid.
     fn how(&self, part: Part) -> Result<How, ApiError> {
         let dry_run = self.query.dry_run(match self.verb {
             Verb::Update => "UpdateOptions",

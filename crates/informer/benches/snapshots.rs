@@ -39,7 +39,9 @@ const ROUNDS: usize = 5;
 /// Number of writes or gets per round.
 const STEPS: usize = 20_000;
 
-/// The value of each candidate map, as in the library's store: an object and its source.
+/// Value type of the candidate maps, the same as in the library's store.
+///
+/// The [`SourceId`] identifies the list and watch that delivered the object.
 type Entry = (Object<ConfigMap>, SourceId);
 
 fn main() {

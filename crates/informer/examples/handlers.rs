@@ -80,7 +80,7 @@ impl EventHandler<Pod> for Audit {
     }
 }
 
-/// A handler that prints each resync event with its number, counted over all pods.
+/// A handler that prints each resync event, numbered consecutively across all pods.
 struct Resynced {
     output: Transcript,
     times: u32,

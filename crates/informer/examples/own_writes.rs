@@ -1,8 +1,9 @@
 //! Shows two ways to read an object that the program has just written.
 //!
 //! A cache receives changes slightly later than the server. A controller that reads the cache right after its
-//! own write may read the previous state and repeat its work. There are two solutions. An overlay contains
-//! the written object immediately. Alternatively, the program waits until the cache contains the write.
+//! own write may read the previous state and repeat its work. There are two solutions. The program reads
+//! through an overlay, which adds the program's own writes to the cache immediately. Alternatively, the
+//! program waits until the cache contains the write.
 //!
 //! `cargo run -p kube-informer --example own_writes [-- --kubeconfig FILE --context NAME]`
 

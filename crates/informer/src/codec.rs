@@ -90,7 +90,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the number of JSON arrays and maps in the object, or 0 for protobuf.
+    /// Returns the number of JSON objects and arrays at any depth, including the object itself.
+    ///
+    /// Returns 0 for protobuf.
     pub(crate) fn parts(self) -> usize {
         match self.codec {
             Codec::Json => crate::json::parts(self.bytes),
@@ -107,9 +109,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the position of the value of `metadata` if that is the object's first field.
+    /// Returns the byte index after `{"metadata":` if the JSON begins with this text.
     ///
-    /// Returns `Some(0)` for a protobuf object without an envelope, because no position is needed to read it.
+    /// For protobuf, returns the placeholder `Some(0)` if the object has no envelope, otherwise `None`.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
@@ -125,7 +127,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Reads the identity of a well-formed object.
+    /// Reads the object's identity: the name, namespace, UID, revision and labels.
+    ///
+    /// Returns `None` if the object can't be parsed.
     pub(crate) fn identity(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => serde_json::from_slice(self.bytes).ok(),
@@ -168,10 +172,11 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the same bytes as [`Encoded::cut`], but finds the fields of a JSON object in `identity`.
+    /// Like [`Encoded::cut`], but does not search JSON for the annotations and the managed fields.
     ///
-    /// `identity` contains the annotations and the managed fields as slices of the object's JSON. Returns
-    /// `None` if `pruning` drops other fields of a JSON object.
+    /// `identity` contains both as slices of the object's JSON. For a JSON object, returns `None` if
+    /// `pruning` can drop other fields, if the key of a dropped field is escaped, or if a value is invalid.
+    /// The caller must then use [`Encoded::cut`].
     pub(crate) fn cut_found(
         self,
         pruning: &Pruning,

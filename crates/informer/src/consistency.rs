@@ -21,10 +21,10 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// A comparison of one source's objects in a snapshot with the server's objects.
+/// Compares the objects of one source in a snapshot with the objects in the server's list.
 ///
-/// A source is one list with its watch. The caller passes each listed object to [`see`](Self::see), and then
-/// calls [`finish`](Self::finish).
+/// A source is one list and its watch; an informer can have several sources. The caller passes each object
+/// of the server's list to [`see`](Self::see), and then calls [`finish`](Self::finish).
 pub(crate) struct Comparison<'a, K> {
     snapshot: &'a Snapshot<K>,
     source: SourceId,
@@ -59,12 +59,16 @@ impl<'a, K> Comparison<'a, K> {
         }
     }
 
-    /// Returns the revision of the source's objects, which the server's list must also have.
+    /// Returns the revision up to which the snapshot contains all changes of the source.
+    ///
+    /// The server's list must have the same revision.
     pub(crate) fn revision(&self) -> &ResourceVersion {
         &self.found.difference.revision
     }
 
-    /// Compares an object from the server's list, complete or metadata only, with the snapshot.
+    /// Compares an object from the server's list with the snapshot.
+    ///
+    /// The encoded object can be complete or contain only metadata.
     ///
     /// # Errors
     /// Returns an error if the object has no readable name.

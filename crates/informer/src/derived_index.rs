@@ -352,7 +352,7 @@ impl Drop for Handlers {
     }
 }
 
-/// Registration of one handler of a derived index.
+/// A [`Registration`] without its type parameter, so that one `Vec` holds both registrations of an index.
 trait Handler: Send + Sync {
     fn has_synced(&self) -> bool;
     fn wait_for_sync(&self) -> WaitForSync;

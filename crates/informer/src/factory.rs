@@ -106,7 +106,7 @@ struct Inner {
     defaults: Defaults,
     tweak: Option<TweakListOptions>,
     registry: Arc<Registry>,
-    /// State for following `CustomResourceDefinition` objects, if the factory follows them.
+    /// State of the watched `CustomResourceDefinition` objects; `None` if the factory does not watch them.
     definitions: Option<Definitions>,
 }
 

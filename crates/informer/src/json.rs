@@ -5,7 +5,8 @@
 //! Kubernetes.
 //!
 //! - [`ValueScanner`] finds the end of a JSON value that arrives in chunks.
-//! - [`CompactReader`] reads the members of a JSON object without white space, and does not copy them.
+//! - [`CompactReader`] reads the members of a JSON object without copying them. It supports only
+//!   JSON that has no white space between tokens.
 //! - [`measured`] decodes a value with `simd-json`, and estimates the heap memory of the value.
 //! - [`failed_path`] finds the path of the value at which decoding failed.
 

@@ -19,7 +19,8 @@
 //! # Events
 //!
 //! Most events have the name of their informer or reflector in the field `informer` or `reflector`. Other
-//! common fields are `expects`, which is the API version and kind, and `error`, which is the error as text.
+//! common fields are `expects`, which is the API version and kind, `error`, which is the error as text, and
+//! `what`, which is the requested collection, such as `pods in default`.
 //!
 //! | level | event | other fields |
 //! | --- | --- | --- |
@@ -32,12 +33,12 @@
 //! | ERROR | `the handler ended: a panic outside of its callbacks` | `handler`, `reason` |
 //! | WARN | `failed`: a list or a watch failed, for any reason | `what`, `error`, `failures` (number of failures in a row); for a watch also `open_for` and `events` |
 //! | WARN | `not served`: a list or a watch was rejected with 404; later ones are logged at DEBUG until the kind has been listed again | `what`, `error`, `failures`; at WARN also `hint` |
-//! | WARN | `skipped`: an object or an event can't be stored as the server sent it; at most ten lines per list, then `a list had more objects like these`; otherwise at most ten lines per minute, then `more were skipped within a minute` | `error`; `skipped` |
-//! | WARN | `not processed`: the process function of a `controller::Config` returned an error or panicked; at most ten lines per minute, then `more were not processed within a minute` | `error`; `left_out` |
-//! | WARN | `not indexed`: a function of an index or of a derived index failed; at most ten lines per minute for each, then `more were not indexed within a minute` | `error`; `objects` |
-//! | WARN | `slow handler`: a callback took more than 100 ms while other events waited; at most ten lines per minute and handler, then `the handler was slow more often within a minute` | `handler`, `object`, `took`, `depth`; `times` |
+//! | WARN | `skipped`: an object or an event can't be stored as the server sent it; at most ten lines per list, then `a list had more objects like these`; otherwise at most ten lines per minute, then `more were skipped within a minute` | `error`; in the second event `skipped`, the number of skipped objects in the list, including the logged ones; in the third event `skipped`, the number of lines above the limit |
+//! | WARN | `not processed`: the process function of a `controller::Config` returned an error or panicked; at most ten lines per minute, then `more were not processed within a minute` | `error`; in the second event `left_out`, the number of lines above the limit |
+//! | WARN | `not indexed`: a function of an index or of a derived index failed; at most ten lines per minute for each, then `more were not indexed within a minute` | `error`; in the second event `objects`, the number of lines above the limit |
+//! | WARN | `slow handler`: a callback took more than 100 ms while other events waited; at most ten lines per minute and handler, then `the handler was slow more often within a minute` | `handler`, `object`, `took`, `depth`; in the second event `handler` and `times`, the number of lines above the limit |
 //! | WARN | `a handler is slower than its events`: more than 1,024 events wait | `handler`, `depth` |
-//! | WARN | `a resync period under 1 s is raised to 1 s`, `the informer has started; a shorter resync period is raised to its check period`, `the informer has no resync period, so the period of its handler has no effect` | `requested`; `check_period` |
+//! | WARN | `a resync period under 1 s is raised to 1 s`, `the informer has started; a shorter resync period is raised to its check period`, `the informer has no resync period, so the period of its handler has no effect` | `requested`; in the second event also `check_period` |
 //! | WARN | `an object differs from its own copy; mutations of it are not detected`, `comparing an object with its copy panicked; mutations of it are not detected`: from the mutation detector | `object`, `revision` |
 //! | WARN | `not checked`: a consistency check failed; at INFO `not checked: the revision is too old` | `what`, `error` |
 //! | WARN | `not saved`: a save failed; at DEBUG if the informer has not synced or has stopped, or if the start from the saved store has logged the reason | `path`, `error` |
@@ -45,7 +46,7 @@
 //! | INFO | `a list took long`: more than ten seconds | `total`, `pages`, `objects`, `requesting`, `reading`, `delivering`, `delivered` |
 //! | INFO | `the streaming list failed; listing instead`, at DEBUG while retries fail; `the streaming list is empty, and the cache is not; listing to confirm it`; `events arrive in no order of revision; they are not checked against the server until the next list`; `the store is full; closing the watch` | |
 //! | INFO | `the definition of the kind changed`: the custom resource definition was created, deleted or modified | `availability` |
-//! | INFO | `started`: the result of the start from a saved store; at WARN if a saved store exists and is not used | `start`; `path` |
+//! | INFO | `started`: the result of the start from a saved store; at WARN if a saved store exists and is not used | `start`; at WARN also `path` |
 //! | DEBUG | `starting`, `stopped` | |
 //! | DEBUG | `saved`: the cache was saved | `path`, `objects`, `bytes` |
 //! | DEBUG | `listed`, `streamed` | `revision`, `count` |
@@ -55,7 +56,9 @@
 //! | DEBUG | `a list has not removed the difference`, `not checked: the queue does not become empty`: from consistency checks | `difference` |
 //!
 //! Some kinds of log lines are limited, as the table states. Lines above the limit are counted and not
-//! written. The count is logged with the next line of the same kind, or when a watch ends.
+//! written. If the limit applies to a list, the count is logged when the list ends. If the limit applies to a
+//! minute, the count is logged after the minute: before the next line of the same kind, or, for `skipped`,
+//! when a watch ends.
 //!
 //! Changes of objects are not logged, except those that can't be stored or indexed. The library logs names of
 //! objects, and names and positions of fields. It never logs the content of objects, because an object may be

@@ -10,7 +10,7 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Maximum number of additional runtime workers that one async task uses for its computations.
+/// Maximum result of [`width_here`], from which callers derive the number of parallel computations.
 pub(crate) const WIDTH_MAX: usize = 8;
 
 /// Minimum number of objects for which a computation is moved to the pool for blocking work.
@@ -50,7 +50,7 @@ pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     runtime.unwrap().block_on(async { test(Held::new).await });
 }
 
-/// Occupies the runtime's only thread for blocking work until the drop.
+/// Occupies the runtime's only thread for blocking work until it is dropped.
 #[cfg(test)]
 pub(crate) struct Held(
     #[expect(dead_code, reason = "dropping it ends the wait")] std::sync::mpsc::Sender<()>,

@@ -2,11 +2,13 @@
 //!
 //! A [`FieldPath`] names a field, and [`Pruned`] is an object that may lack fields.
 //!
-//! A pruned field is never decoded, copied or stored. For a plain type `K`, only managed fields and
-//! annotations can be pruned. Otherwise a client could write a pruned object back to the server, and the
-//! server would delete the pruned fields. For [`Pruned<K>`](Pruned), any field can be pruned except those
-//! that identify the object or that selectors read. If the bytes of an object are invalid, they are left
-//! unchanged, and the decoder reports the error.
+//! A pruned field is never decoded, copied or stored. For [`Pruned<K>`](Pruned), any field can be pruned
+//! except those that identify the object or that selectors read. For a plain type `K`, only managed fields
+//! and annotations can be pruned: a client could write a pruned object back to the server with an update
+//! (PUT), which can delete the missing fields on the server. An update deletes missing annotations too, so a
+//! program that prunes annotations must write with patches.
+//!
+//! If the bytes of an object are invalid, they are left unchanged, and the decoder reports the error.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -184,7 +186,7 @@ pub(crate) enum Fate {
     Partly(Members),
 }
 
-/// Two `Pruning` values are equal if they prune the same fields, even by different paths.
+/// Two `Pruning` values are equal if they prune the same fields, even if their lists of paths differ.
 impl PartialEq for Pruning {
     fn eq(&self, other: &Self) -> bool {
         self.root == other.root
@@ -247,9 +249,10 @@ impl Pruning {
     }
 }
 
-/// Writes the pruned fields as text, which is equal only for equal `Pruning` values.
+/// Writes the pruning rules as text. Two `Pruning` values have the same text only if they are equal.
 ///
-/// `-` precedes a pruned path, `=` a partly kept path, and `+` each kept field of a partly kept path.
+/// `-path` prunes a field. `+path` keeps a field with its whole value. `=path` prunes all fields of a map,
+/// except those on the paths of other rules; the path of the top-level map is empty.
 impl fmt::Display for Pruning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();
@@ -259,10 +262,11 @@ impl fmt::Display for Pruning {
 }
 
 impl FieldPath {
-    /// Returns this path if its field may be pruned from objects of the type that `cuttable` describes.
+    /// Returns this path if `cuttable` allows its field to be pruned.
     ///
     /// # Errors
-    /// Returns an error for a field that identifies objects, and for any field that `cuttable` protects.
+    /// Returns an error if `cuttable` does not allow it, or if the field is, contains, or is inside one of
+    /// the fields in `IDENTITY`.
     fn unless_needed(self, cuttable: Cuttable) -> Result<Self, NotPrunable> {
         let names: Vec<_> = self.0.iter().map(String::as_str).collect();
         let says_which =
@@ -301,9 +305,10 @@ impl Members {
         self.cuts_others
     }
 
-    /// Adds a rule that keeps the value at this path.
+    /// Adds a rule that keeps the value at this path, unless a rule already keeps it.
     ///
-    /// In each map on the path below the first, pruning removes the fields that no rule names.
+    /// In each nested map on the path, pruning then removes the fields that no rule names. The rule for all
+    /// other members of this map does not change.
     fn keep(&mut self, path: &[impl AsRef<str>]) {
         let Some((first, rest)) = path.split_first() else {
             return;

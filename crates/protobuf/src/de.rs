@@ -36,8 +36,9 @@ use value::Value;
 
 /// The limits for decoding a message, and the treatment of fields that the message does not contain.
 ///
-/// A nested message without fields has two bytes, but can result in a JSON object with a dozen members. A
-/// limit on the number of bytes would therefore not limit the memory for the decoded object.
+/// With [`Missing::Zero`], a nested message of two bytes, in which no field is set, can result in a JSON
+/// object with a dozen members. A limit on the number of bytes would therefore not limit the memory for the
+/// decoded object.
 ///
 /// The limits do not apply to JSON text that a message contains as bytes. Such text can have at
 /// most 127 levels.
@@ -144,13 +145,13 @@ impl<'de> Context<'de> {
         }
     }
 
-    /// Counts one JSON value, up to [`Options::values`].
+    /// Counts one JSON value. Returns an error if there are more than [`Options::values`].
     #[inline]
     fn count(&self) -> Result<(), Reason> {
         take_one(&self.values_left, self.options.values, "values")
     }
 
-    /// Counts one JSON object or list, up to [`Options::containers`].
+    /// Counts one JSON object or list. Returns an error if there are more than [`Options::containers`].
     #[inline]
     fn count_container(&self) -> Result<(), Reason> {
         let max = self.options.containers;
@@ -231,7 +232,7 @@ impl<'de> Deserializer<'de, '_> {
         }
     }
 
-    /// Passes a string to the visitor, or another value as [`any`](Self::any) does.
+    /// Does the same as [`any`](Self::any), with a fast path for strings.
     #[inline]
     fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0.value {
@@ -243,7 +244,7 @@ impl<'de> Deserializer<'de, '_> {
         }
     }
 
-    /// Passes a number or a boolean to the visitor, or another value as [`any`](Self::any) does.
+    /// Does the same as [`any`](Self::any), with a fast path for integers and booleans.
     #[inline]
     fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0.value {
@@ -255,7 +256,7 @@ impl<'de> Deserializer<'de, '_> {
         }
     }
 
-    /// Passes a message or a map to the visitor, or another value as [`any`](Self::any) does.
+    /// Does the same as [`any`](Self::any), with a fast path for messages and maps.
     #[inline]
     fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0.value {

@@ -226,7 +226,7 @@ fn time(bytes: &[u8], micro: bool) -> Result<Scalar<'static>, Reason> {
 
 /// Returns the Unix time in seconds and nanoseconds; `None` for Go's zero time.
 ///
-/// The nanoseconds are whole microseconds if `micro` is true, and otherwise 0.
+/// Truncates the time to microseconds if `micro` is true, otherwise to seconds.
 #[inline]
 fn since_1970(bytes: &[u8], micro: bool) -> Result<Option<(i64, i32)>, Reason> {
     if bytes.is_empty() {

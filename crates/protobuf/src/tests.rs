@@ -1,5 +1,7 @@
-//! Tests with the protobuf and JSON encodings of the same objects, both written by Go, and with
-//! malformed bytes.
+//! Tests that decoding and encoding agree with Kubernetes' Go code.
+//!
+//! The test data contains each object in protobuf and in JSON, as the Go code encodes it. Other tests check
+//! that decoding malformed bytes does not panic.
 
 use std::{io::Read as _, sync::OnceLock};
 
@@ -43,7 +45,7 @@ pub(super) fn decoded(kind: (&str, &str), raw: &[u8]) -> Result<Value, String> {
     decode(id, raw, LIMITS).map_err(|error| error.to_string())
 }
 
-/// One object as protobuf and as JSON, both written by Go.
+/// One object in protobuf and in JSON. Kubernetes' Go code encoded both.
 struct Pair {
     api_version: String,
     kind: String,
@@ -87,9 +89,10 @@ fn pairs() -> &'static [Pair] {
     })
 }
 
-/// Returns the object in a line, which has the object's kind in column 0, and its JSON in column 2.
+/// Parses a line of test data, which contains one object in columns separated by tabs.
 ///
-/// The column `protobuf` has the object in protobuf.
+/// Column 0 contains `apiVersion/Kind`, and column 2 contains the JSON. `protobuf` is the index of the column
+/// that contains the protobuf encoding in hexadecimal.
 fn pair(line: &str, protobuf: usize) -> Pair {
     let columns: Vec<_> = line.split('\t').collect();
     let (api_version, kind) = columns[0].rsplit_once('/').unwrap();
@@ -184,7 +187,9 @@ fn the_kind_without_a_pair_decodes() {
     );
 }
 
-/// Returns a message with its fields, also of nested messages, in descending order of their numbers.
+/// Returns the message `raw` with its fields in descending order of field number.
+///
+/// The fields of nested messages have the same order. Map entries are unchanged.
 fn reversed(id: MessageId, raw: &[u8]) -> Vec<u8> {
     let message = Messages::builtin().get(id);
     let fields: Vec<_> = WireFields::new(raw).map(Result::unwrap).collect();
@@ -219,7 +224,9 @@ fn the_order_of_fields_does_not_change_an_object() {
     }
 }
 
-/// Removes the members that are null, as encoding does.
+/// Removes null members from JSON objects at all depths.
+///
+/// The protobuf encoding of a null field and of a missing field is the same.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,5 +1,5 @@
-//! The server process: [`play`] runs the server in a child process, and [`Running`] is the handle with which
-//! the parent process controls the child process.
+//! Runs an API server in a child process, the server process. The parent process starts and kills the server
+//! process with [`Running`]. The server process calls [`play`].
 //!
 //! Guarantees: the server process ends when the parent process ends. [`Running::kill`] sends `SIGKILL`, so
 //! the server process can't clean up. [`Running::kill`] returns an error if the server process has ended

@@ -18,10 +18,10 @@ use crate::{
     shrink::{Finding, shrink},
 };
 
-/// Maximum number of test cases per batch for an oracle, a Go process with client-go.
+/// Maximum number of sequences per batch for an oracle, a Go process with client-go.
 const AT_ONCE: usize = 250;
 
-/// Maximum number of test cases per batch if this program answers client-go's requests during a test case.
+/// Maximum number of sequences per batch if client-go sends HTTP requests, to which this program responds.
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.
@@ -32,9 +32,10 @@ pub(crate) struct Bench {
 /// The result of the comparisons of one component, over all seeds of a run.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// How often each behavior and each intentional difference from client-go occurred.
+    /// How often each behavior of the library, such as "Pop of an empty queue", and each intentional
+    /// difference from client-go occurred.
     pub(crate) coverage: Coverage,
-    /// The sequences with an unintentional difference, in the order of their seeds.
+    /// The sequences with an unintentional difference or a violated guarantee, in the order of their seeds.
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -62,7 +63,7 @@ impl Bench {
 
     /// Runs one sequence per seed on the library and on client-go, and compares the answers.
     ///
-    /// With `first_only`, ends after the first batch with a difference.
+    /// With `first_only`, ends after the first batch that adds to [`Tally::findings`].
     ///
     /// # Errors
     /// Returns an error if an oracle has ended.
@@ -244,7 +245,9 @@ impl Told {
         outcomes.collect()
     }
 
-    /// Returns the failure of the newest client-go version whose comparison fails, if any.
+    /// Returns the first failure in [`Told::outcomes`], if any.
+    ///
+    /// The outcome for the newest version of client-go is first.
     pub(crate) fn failure(&self, component: &Component, sequence: &Sequence) -> Option<Failure> {
         let outcomes = self.outcomes(component, sequence);
         outcomes

@@ -1,8 +1,8 @@
 //! Counts how often the library shows each behavior in the operation sequences of a run.
 //!
-//! A behavior is, for example, a kind of operation or a type of delta. Each component, which is the
-//! comparison of one part of the library, lists its behaviors. A run fails if one of these behaviors occurs
-//! too rarely, because the run then proves nothing about this behavior.
+//! A behavior is, for example, a kind of operation or a type of delta. A run compares one component, which is
+//! a part of the library, with its equivalent in client-go. Each component lists its behaviors. A run fails
+//! if one of these behaviors occurs too rarely, because the run then proves nothing about this behavior.
 
 use std::collections::BTreeMap;
 
@@ -125,7 +125,7 @@ impl Coverage {
     }
 }
 
-/// Returns the behaviors of one operation, including its verb, without duplicates.
+/// Returns the behaviors of one operation, without duplicates. The operation's `verb` is one of them.
 fn behaviours(verb: &'static str, step: &Step) -> Vec<&'static str> {
     let mut behaviours = step.seen.clone();
     behaviours.push(verb);

@@ -27,7 +27,9 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// Option of a test sequence with batches of changes, which only client-go 0.37 supports.
+/// Option of a test sequence: some operations are batches of changes.
+///
+/// Only client-go 0.37 supports batches.
 const BATCHES: &str = "batches";
 
 /// Name of the index that every test store has from its creation.
@@ -249,7 +251,9 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     }
 }
 
-/// Returns the intentional difference that makes the revisions of the two stores differ, if any.
+/// Returns the intentional difference from client-go that explains why the revisions differ.
+///
+/// Returns `None` if no intentional difference explains it.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

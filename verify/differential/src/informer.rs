@@ -308,9 +308,10 @@ impl Drawing<'_> {
     }
 }
 
-/// Returns the parts of a formatted answer without the events that `differs` selects.
+/// Splits an answer's text at each `; `, and removes the events for which `differs` returns `true`.
 ///
-/// The arguments of `differs` are a handler's name and an event.
+/// The arguments of `differs` are a handler's name and an event. A handler without remaining events is
+/// omitted.
 fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let parts = answer.text().unwrap_or_default().split("; ");
     let left = parts.filter_map(|part| {
@@ -382,7 +383,7 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     Some(Accepted::Here(name))
 }
 
-/// Returns the first violated guarantee ([`PROMISED_NOT`]) of this step, if any.
+/// Returns the first forbidden behavior in [`PROMISED_NOT`] that occurred in this step, if any.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()
@@ -402,7 +403,9 @@ mod tests {
         Operation::new("stray").about(thing)
     }
 
-    /// Returns the intentional difference that explains two answers to the last operation, if any.
+    /// Returns the intentional difference that explains why `ours` and `theirs` differ, if any.
+    ///
+    /// `ours` is the library's answer to the last operation, and `theirs` is client-go's answer.
     fn recognised(
         flags: &[&'static str],
         operations: Vec<Operation>,

@@ -5,8 +5,8 @@
 //!
 //! A test sequence consists of operations, which change objects or inject faults. The answer to an operation
 //! contains all requests that the reflector sent after the operation, and then the content of the store. For
-//! each request, the answer contains the pause before the request and the response. Only the minimum length
-//! of a pause is compared, because both reflectors add a random time to each pause.
+//! each request, the answer also contains the response, and the pause before the request. Only the minimum
+//! length of a pause is compared, because both reflectors add a random time to each pause.
 
 mod alignment;
 mod conversation;
@@ -73,7 +73,9 @@ const VERBS: [&str; 20] = [
     "unsupported",
 ];
 
-/// Names that the coverage report of a run must contain: the verbs of all operations, and [`SEEN`].
+/// Names that the coverage report of a run must contain.
+///
+/// They are the operation names in [`VERBS`] and the behavior names in [`SEEN`].
 const BEHAVIOURS: &[&str] = &{
     let mut behaviours = [""; VERBS.len() + SEEN.len()];
     let mut at = 0;
@@ -198,7 +200,9 @@ fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> 
     }
 }
 
-/// Adds random object changes to an operation that ends the watch before their events are sent.
+/// Adds random object changes to an operation that ends the watch.
+///
+/// The watch ends before it sends the events of these changes.
 fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     let changes = draw.number(1..=4);
     let batch = (0..changes).map(|_| {
@@ -262,7 +266,7 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// Separates the requests of an operation's first turn from those of the second turn.
+/// In an answer, separates the requests of the operation's first turn from those of its second turn.
 ///
 /// A turn injects faults into the server, and then lets virtual time pass.
 const THEN: &str = "then";

@@ -255,7 +255,7 @@ fn other_difference(moment: &Moment<'_>, ours: &str, theirs: &str) -> Option<Acc
     ))
 }
 
-/// Returns a guarantee of the library's queue that the operation violated, or `None`.
+/// Returns the first behavior in [`PROMISED_NOT`] that occurred in the step, or `None`.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()

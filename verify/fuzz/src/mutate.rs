@@ -11,12 +11,13 @@ const LONGEST: usize = 8 << 10;
 /// Maximum number of mutations that are applied to one input.
 const ACCIDENTS: usize = 6;
 
-/// Bytes that are significant to parsers, such as delimiters, as values for mutations.
+/// Bytes with a special meaning to parsers, such as delimiters; a mutation can write one into an input.
 const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
 
 /// Returns a randomly mutated copy of an input in `pool`. A mutation can insert one of `words`.
 ///
-/// At least half of the calls mutate one of the `first` inputs, the corpus, because most others are invalid.
+/// The first `first` inputs of `pool` are the corpus, and the others are mutated inputs. On average, at least
+/// half of the calls mutate a corpus input, because most mutated inputs are invalid.
 ///
 /// # Panics
 /// Can panic if `first` is 0.

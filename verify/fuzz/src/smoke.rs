@@ -40,7 +40,7 @@ pub(crate) struct Effort {
 pub(crate) struct Tally {
     pub(crate) corpus: usize,
     pub(crate) runs: u32,
-    /// Number of code paths that mutated inputs took, but no input of the corpus.
+    /// Number of code paths that at least one mutated input took and that no corpus input took.
     pub(crate) new: usize,
     pub(crate) failure: Option<Failure>,
 }
@@ -189,7 +189,9 @@ impl Smoke<'_> {
 }
 
 impl Failure {
-    /// Shortens the input while it causes the same panic, and returns the path of the saved input.
+    /// Shortens the input, saves it to a file and returns the file's path.
+    ///
+    /// The shortened input causes a panic at the same source location.
     ///
     /// # Errors
     /// Returns an error if the file can't be written.

@@ -1,6 +1,7 @@
-//! Counts the behaviors that runs exercise, and reports required behaviors that occurred too rarely.
+//! Counts behaviors that a verification program observes, and reports required ones that are too rare.
 //!
-//! A behavior is, for example, a fault that affected a request. Each program defines its own behaviors.
+//! A program executes many runs with generated inputs. A behavior is, for example, a fault that affected a
+//! request. Each program defines its own behaviors.
 
 use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
@@ -9,7 +10,7 @@ use crate::seeds::Origin;
 /// Number of runs with fixed seeds in which each required behavior must occur once on average.
 const ONCE_PER: usize = 20;
 
-/// Number of occurrences of each behavior that runs have exercised.
+/// Number of occurrences of each behavior.
 #[derive(Clone, Debug)]
 pub struct Counts<T>(BTreeMap<T, usize>);
 

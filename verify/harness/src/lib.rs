@@ -1,7 +1,7 @@
 //! Shared code of the verification programs: seeds, random choices, shrinking, coverage and reports.
 //!
-//! The programs are the simulation, the crash program, the fuzz runner and the comparison with client-go.
-//! Each program defines its own inputs and checks.
+//! The programs are the simulation, the crash test (repeatedly kills and restarts a server), the fuzz runner
+//! and the comparison with client-go. Each program defines its own inputs and checks.
 
 pub mod report;
 pub mod seeds;

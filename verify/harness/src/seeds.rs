@@ -30,7 +30,7 @@ pub struct Selection {
     /// Run 500 seeds derived from this text, for example from the commit's id
     #[arg(long, value_name = "TEXT")]
     pub fresh: Option<String>,
-    /// Run once with each planted bug, which is a deliberate defect that the program must find
+    /// `all`: run with each planted bug, a deliberate defect, and require that the program finds it
     #[arg(long, value_parser = ["all"])]
     pub planted: Option<String>,
 }
@@ -74,7 +74,7 @@ pub struct Fixed<J> {
     /// Range of seeds that every run with `--fixed` covers.
     #[serde(deserialize_with = "deserialize_range")]
     pub all: Range<u64>,
-    /// Seeds that once found a defect, which every run with `--fixed` covers in addition to `all`.
+    /// Fresh seeds that found a defect in the past. A run with `--fixed` covers them in addition to `all`.
     #[serde(default)]
     pub joined: J,
 }

@@ -8,10 +8,11 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// Calls `run` for every item, in the order of the items, on one thread per available processor.
+/// Calls `run` for the items in parallel, on one thread per available processor.
 ///
-/// Calls `take` with each result, one call at a time. After `take` has returned [`ControlFlow::Break`], no
-/// further call of `run` starts, but `take` still receives the results of the started calls.
+/// The calls start in the order of the items. `take` receives one result at a time, in any order. After
+/// `take` returns [`ControlFlow::Break`], each thread stops after its current item, and `take` still receives
+/// the results of these items.
 pub fn run_each<T: Sync, R>(
     items: &[T],
     run: impl Fn(&T) -> R + Sync,

@@ -67,7 +67,10 @@ impl Seen {
         }
     }
 
-    /// Counts each fault by its name. Omits words with digits from the name, except a leading status code.
+    /// Counts the faults that affected a request, without their numbers.
+    ///
+    /// Removes each word that contains a digit, except a status code at the start. For example, counts
+    /// `cut after 20 bytes` as `cut after bytes`, and `429 retry-after=2` as `429`.
     pub(crate) fn hits(&mut self, faults: &[String]) {
         for fault in faults {
             let is_status = |word: &str| word.parse::<u16>().is_ok_and(|status| status >= 400);
@@ -181,8 +184,7 @@ const EDGES: [&str; 14] = [
     "watching → opening",
 ];
 
-/// Names of the faults that must affect a request. Words with digits are omitted, except a leading status
-/// code.
+/// Faults that must affect requests in the simulated runs, named as in [`Seen::hits`].
 const HITS: [&str; 28] = [
     "401",
     "410",
@@ -214,7 +216,7 @@ const HITS: [&str; 28] = [
     "swap event",
 ];
 
-/// Returns the name of a source's activity, such as `listing` or `backing off`.
+/// Returns the name of a reflector's activity, such as `listing` or `backing off`.
 pub(crate) fn edge(activity: Activity) -> &'static str {
     match activity {
         Activity::Idle => "idle",

@@ -11,10 +11,10 @@ use fastrand::Rng;
 /// Maximum recovery time, in seconds, if the informer backs off once: at most 30 s, doubled by jitter.
 const ONE_PAUSE: u64 = 60;
 
-/// Maximum delay, in seconds, of responses by the fault "answers delayed".
+/// Maximum number of seconds by which the fault "answers delayed" delays a response.
 ///
-/// Recovery can take longer by this delay, because a delayed error response can arrive after all faults have
-/// ended.
+/// The recovery time of this fault includes the delay, because a delayed error response can arrive after all
+/// faults have ended.
 const DELAY_MAX: u32 = 20;
 
 /// Name of the fault after which the open watches send nothing until the fault [`THAWED`].
@@ -23,7 +23,9 @@ pub(crate) const FROZEN: &str = "watch frozen";
 /// Name of the fault after which watches frozen by [`FROZEN`] continue, without loss of events.
 pub(crate) const THAWED: &str = "watch thawed";
 
-/// Name of the fault that sends a cached object's current state to a watch once more.
+/// Name of the fault that sends an event with an object state that the informer's cache already contains.
+///
+/// The state is current, but its revision is older than the newest revision that the watch has reported.
 pub(crate) const OLD_OBJECT: &str = "old object sent again";
 
 /// Maximum recovery time, in seconds, after two consecutive failures.
@@ -136,7 +138,7 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
 
 /// Number of requests that a fault affects if it must stay active until all faults are cleared.
 ///
-/// The number exceeds the requests that an informer sends in this time.
+/// An informer sends fewer requests before the faults are cleared.
 const WITHOUT_END: u32 = 60;
 
 /// All kinds of faults.

@@ -21,17 +21,17 @@ pub(crate) struct History(Arc<Mutex<Heard>>);
 struct Heard {
     /// Last delivered state of each object that has not been deleted.
     state: States,
-    /// Copy of `state` from when the handler received the initial-sync marker.
+    /// Copy of `state` from when the handler received `Event::Synced`; `None` before that event.
     at_sync: Option<States>,
     /// Resync period of the handler; zero disables resyncs.
     every: Duration,
     /// Registration time, used to detect resyncs that are too early; `None` disables this check.
     since: Option<Instant>,
-    /// Whether `Added` events before the initial-sync marker may have `in_initial_list: false`.
+    /// Whether `Added` events before `Event::Synced` may have `in_initial_list: false`.
     ///
     /// They may if the informer lists several namespaces separately, or if the handler has a filter.
     begins_early: bool,
-    /// Whether an injected fault permits updates whose old and new objects are equal.
+    /// Whether an injected fault can cause updates whose old and new objects are equal.
     lied: bool,
     lines: Vec<String>,
     /// Description of the first inconsistent event; `None` if all events were consistent.
@@ -74,7 +74,9 @@ impl History {
         self.0.lock().state.clone()
     }
 
-    /// Returns the state of each object when the handler received the initial-sync marker.
+    /// Returns a copy of [`History::state`] from when the handler received `Event::Synced`.
+    ///
+    /// Returns `None` before that event.
     pub(crate) fn at_sync(&self) -> Option<States> {
         self.0.lock().at_sync.clone()
     }
@@ -111,8 +113,9 @@ impl History {
         std::mem::take(&mut self.0.lock().lines)
     }
 
-    /// Records an `Added` event with `in_initial_list: true`, which a deliberate bug delivers in place of the
-    /// informer.
+    /// Records an `Added` event with `in_initial_list: true` that the informer has not delivered.
+    ///
+    /// The simulation calls this method to imitate a bug, which the checks must find.
     pub(crate) fn note<K: Resource>(&self, object: &Object<K>) {
         let event = Event::Added {
             object: object.clone(),

@@ -1,6 +1,6 @@
-//! Records the server's states by revision, and compares them with the states of caches and handlers.
+//! Records the states of the server's objects, and compares them with the states in caches and events.
 //!
-//! The server's state is recorded after each change that the simulation makes.
+//! The states are recorded by revision, after each change that the simulation makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,8 @@ pub(crate) type States = BTreeMap<ObjectName, State>;
 pub(crate) struct Truth {
     /// The server's states by revision.
     ///
-    /// A restored server uses revisions again, so a revision can have several entries.
+    /// A server that is restored to an older revision assigns the later revisions a second time. A revision
+    /// can therefore have several entries.
     seen: BTreeMap<u64, Vec<States>>,
     /// Objects that existed when the informer started, and have not changed since.
     lasting: States,
@@ -140,7 +141,7 @@ impl Truth {
         }
     }
 
-    /// Records the server's current state, with which an informer starts.
+    /// Records the server's current state before an informer starts.
     pub(crate) fn begin(&mut self, server: &Server, setting: &Setting) {
         self.note(server, setting);
         self.lasting = on_server(server, setting);

@@ -24,7 +24,7 @@ use self::{
     pace::{Asked, Pace},
 };
 
-/// JSON member, ignored by the informer, in the events of the fault "old object sent again".
+/// JSON member that marks a watch event that sends an old object again. The informer ignores the member.
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
 
 /// Returns whether a line of a watch response is a `MODIFIED` event that contains [`OLD_OBJECT`].
@@ -127,7 +127,8 @@ pub(crate) struct Watched<S> {
 impl<S> Watched<S> {
     /// Wraps `source`, and records its requests and response bodies in `wire`.
     ///
-    /// `compared` is whether the informer's consistency check is on, so that it may list at any time.
+    /// `compared` is whether the informer's consistency check is on. If it is off, a list request directly
+    /// after an event with [`OLD_OBJECT`] is invalid.
     pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
         let pace = Arc::new(Mutex::new(Pace::new(compared)));
         Self { source, wire, pace }

@@ -45,10 +45,10 @@ const STOPS_WITHIN: Duration = Duration::from_secs(1);
 /// Time after which every response has arrived; faults delay by at most 20 s.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
-/// Lower bound of the permitted recovery time if the informer lists in pages.
+/// Maximum recovery time of an informer that lists in pages, unless a fault permits a longer time.
 ///
 /// The list's revision can expire before the watch opens. The recovery then includes two backoff pauses of
-/// 60 s.
+/// 60 s. Handlers that block the informer extend the time.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
 /// Description of a property that a simulated run has violated.
@@ -59,7 +59,7 @@ pub(crate) type Wrong = String;
 pub(crate) struct Outcome {
     /// Description of the first violated property; `None` if the run passed.
     pub(crate) wrong: Option<Wrong>,
-    /// Number of occurrences of the behaviors that the run has exercised.
+    /// Number of occurrences of each behavior that the run has exercised.
     pub(crate) seen: Seen,
     /// One line per request, and per event that a handler received.
     pub(crate) trace: Vec<String>,
@@ -102,9 +102,10 @@ struct World<'a, K> {
     users: Vec<User<K>>,
     /// Tasks that wait until the cache contains the write of a simulated user, and then check the cache.
     reads: JoinSet<Result<(), Wrong>>,
-    /// Whether `truth`, which records the server after each step, lacks states in between.
+    /// Whether the server has had a state that `truth` has not recorded.
     ///
-    /// This happens if one step deletes several objects, as the deletion of a namespace does.
+    /// This happens if the deletion of a namespace deletes several objects: the server deletes them one by
+    /// one, and `truth` records only the state after the last deletion.
     gaps: bool,
     /// Names of the past faults, such as "event lost", because of which some checks are skipped.
     harm: BTreeSet<&'static str>,
@@ -351,7 +352,10 @@ impl<'a, K: Stored> World<'a, K> {
         Ok(())
     }
 
-    /// Stops the informer, or aborts its task if `kill`, and checks its end and events.
+    /// Stops the informer, or aborts its task if `kill`.
+    ///
+    /// Returns an error if the informer panics or does not end within [`STOPS_WITHIN`], if a callback still
+    /// runs after a stop, or if a handler has received invalid events.
     async fn end(&mut self, kill: bool) -> Result<(), Wrong> {
         let informer = &mut self.informer;
         if kill {

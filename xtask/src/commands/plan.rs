@@ -34,8 +34,11 @@ pub(super) enum Action {
 ///
 /// # Errors
 ///
-/// Returns an error with one line per command without an action or a server, and per wrong entry of
-/// `exceptions.rs`.
+/// Returns an error with one line for each of these commands:
+/// - A command for which no action is found.
+/// - A command that needs a server that no earlier command in its document starts.
+/// - A command of `exceptions.rs` that is in no document, or that a CI stage runs.
+/// - A command that `exceptions.rs` excludes, although CI must run it.
 pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Action>> {
     let mut actions = Vec::new();
     let mut findings = Vec::new();

@@ -1,8 +1,10 @@
 //! Generates test data for the protobuf crate: one object of each kind, in protobuf and in JSON.
 //!
 //! The objects come from Kubernetes' compatibility tests, which are in the folder `testdata/HEAD` of the Go
-//! modules that define the API types. All fields of the objects are set. The test data covers the kinds in
-//! the table of fields, which `schema.rs` generates. [`WITHOUT`] and [`BESIDES`] list the exceptions.
+//! modules that define the API types. These tests set every field of an object.
+//!
+//! The table of fields, which `schema.rs` generates, lists the fields of each kind of the embedded server.
+//! The test data covers the kinds in this table. [`WITHOUT`] and [`BESIDES`] list the exceptions.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};

@@ -1,11 +1,14 @@
-//! Generates the table of protobuf messages: the fields of the served kinds, and rules for their JSON.
+//! Generates the table of protobuf messages: the fields of each message, and their JSON format.
 //!
 //! Field numbers and types come from the `generated.proto` files of the Go modules in [`MODULES`]. Proto
 //! files do not define which empty fields JSON omits. These rules come from the Go struct tags.
 //!
-//! The table contains the messages of the served kinds, and all messages to which these refer. The messages
-//! are sorted by name. It is an error if a field is only in the proto file or only in the Go struct. It is
-//! also an error if a type has a method `MarshalJSON` and is not in [`FORMS`].
+//! The served kinds are those that a Kubernetes server serves by default. The table contains the messages of
+//! the served kinds, the messages in [`ROOTS`], and the messages that are types of fields in the table. The
+//! messages are sorted by name.
+//!
+//! It is an error if a field is only in the proto file or only in the Go struct. It is also an error if a
+//! type has a method `MarshalJSON` and is not in [`FORMS`].
 
 mod go_source;
 mod proto;
@@ -26,7 +29,7 @@ pub(super) const MODULES: [&str; 4] = [
     "k8s.io/kube-aggregator",
 ];
 
-/// OpenAPI names of bodies that are not objects of a resource, with their `apiVersion/Kind`.
+/// Types of request and response bodies that have no API resource: OpenAPI name, and `apiVersion/Kind`.
 const ROOTS: [(&str, &[&str]); 3] = [
     // The server accepts `DeleteOptions` with any `apiVersion`.
     ("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &[]),
@@ -40,7 +43,9 @@ const ROOTS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Go types with a method `MarshalJSON`, and the names of their JSON formats.
+/// Protobuf messages whose Go type has a method `MarshalJSON`, with the name of their JSON format.
+///
+/// The names are written to the table. The protobuf decoder and encoder implement the formats.
 const FORMS: [(&str, &str); 10] = [
     ("k8s.io.apimachinery.pkg.api.resource.Quantity", "quantity"),
     ("k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1", "json"),

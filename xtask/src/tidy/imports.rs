@@ -4,7 +4,9 @@
 //! must not import an item that the crate root itself defines or re-exports.
 //!
 //! If a crate has two roots, `lib.rs` and `main.rs`, the root that declares a module determines the order for
-//! that module. The rule does not check paths that start with the name of a crate, crate roots and test code.
+//! that module.
+//!
+//! The rule does not check crate roots, test code, or paths that start with the name of a crate.
 
 use super::crates::{Crate, ROOTS};
 use super::finding::Finding;

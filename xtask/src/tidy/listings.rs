@@ -76,8 +76,9 @@ fn block<'a, 'b>(lines: &'b [&'a str]) -> Option<&'b [&'a str]> {
     first.starts_with("```").then(|| &rest[..end])
 }
 
-/// Returns whether `file` contains `block` as consecutive lines. In `file`, all of them may have the same
-/// additional indentation.
+/// Returns whether `file` contains the lines of `block` consecutively.
+///
+/// The lines in `file` can have additional indentation, if it is the same for all lines.
 fn stands_in(block: &[&str], file: &[&str]) -> bool {
     let Some(first) = block.first() else {
         return false;

@@ -1,8 +1,8 @@
 //! Separates the code, the comments and the tests of a Rust file.
 //!
-//! The code and the comments are copies of the file's text. In the code, spaces replace comments and
-//! literals. In the comments, spaces replace code and literals. Byte offsets are the same in the file and in
-//! both copies.
+//! The module makes two copies of the file's text. In the copy [`Source::code`], spaces replace comments and
+//! literals. In the copy [`Source::comments`], spaces replace code and literals. Byte offsets are the same in
+//! the file and in both copies.
 
 mod lexer;
 
@@ -159,7 +159,9 @@ fn end_of_item(code: &str, start: usize) -> usize {
     code.len()
 }
 
-/// Returns a copy of `source` in which spaces replace all text that is not of the class `class`.
+/// Returns a copy of `source` that keeps only the code, comments or literals.
+///
+/// `class` selects which of them to keep. Spaces replace all other text.
 fn keep(source: &str, class: Class) -> String {
     let mut bytes = source.as_bytes().to_vec();
     for span in lexer::spans(source) {

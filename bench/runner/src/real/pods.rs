@@ -94,7 +94,7 @@ impl Pods {
         self.patch_status(path, &status).await
     }
 
-    /// Patches the status of pods `count` times, with at most `rate` patches per second.
+    /// Sends `count` status patches in total, with at most `rate` patches per second.
     ///
     /// # Errors
     /// Returns an error if the server rejects a patch.

@@ -30,7 +30,7 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Measures all rounds on a new server, and returns the samples.
+    /// Starts etcd and kube-apiserver, measures all rounds, and returns the samples.
     ///
     /// # Errors
     /// Returns an error if the server or a client fails.

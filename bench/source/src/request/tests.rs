@@ -1,4 +1,4 @@
-//! Tests how the object server parses list and watch requests, and which of these requests it rejects.
+//! Tests how the source, a server of generated objects, parses or rejects list and watch requests.
 
 use http::HeaderValue;
 

@@ -1,4 +1,4 @@
-//! Tests the source of objects without a server: the rate of changes, and the limit on unread changes.
+//! Tests [`Source`] directly, without a server: the rate of changes, and the limit on unread changes.
 
 use tokio_test::{assert_pending, assert_ready, task};
 

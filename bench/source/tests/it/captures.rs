@@ -128,10 +128,11 @@ async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
     }
 }
 
-/// Returns the chunk lengths with which Go's HTTP server, with a buffer of `buffer` bytes, sends `writes`.
+/// Returns the chunk lengths of Go's HTTP server for `writes`, with a buffer of `buffer` bytes.
 ///
-/// Depending on timing, Go may send its buffer after a write with `may_flush`. This function assumes that Go
-/// did so if one of `chunks`, the chunks of the response, ends there.
+/// After a write with `may_flush`, timing decides whether Go sends its buffer. This function assumes that Go
+/// sends the buffer if one of `chunks` ends at the end of that write. `chunks` contains the chunks of the
+/// response under test.
 fn chunks_of(writes: &[Write], buffer: usize, chunks: &[Vec<u8>]) -> Vec<usize> {
     let ends: BTreeSet<usize> = chunks
         .iter()

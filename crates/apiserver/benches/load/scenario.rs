@@ -21,7 +21,10 @@ const LAG_MAX: Duration = Duration::from_secs(1);
 /// Maximum time from the last write until all watchers have received all events.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum CPU time of the server per delivered event, in microseconds: the median over the seconds of a run.
+/// Maximum CPU time of the server per delivered event, in microseconds.
+///
+/// The server's mean CPU time per event is measured for each second. The limit applies to the median of these
+/// means.
 const DELIVERY_MAX: f64 = 9.0;
 
 /// Minimum ratio of the measured write rate to the requested rate.
@@ -278,7 +281,7 @@ impl Figures {
         f64::from(self.writes) / self.took.as_secs_f64()
     }
 
-    /// Returns the reason if the write rate was too low or a lag too high.
+    /// Returns a message if the write rate was below the minimum or a lag was above the maximum.
     fn missed(&self, load: &Load) -> Option<String> {
         if self.rate() < f64::from(load.rate) * RATE_MIN {
             return Some(format!(

@@ -1,4 +1,6 @@
-//! Defines [`Edit`], a change that a fault makes to one event of a watch, and the keywords of the edits.
+//! Defines the changes that a fault can make to one event of a watch ([`Edit`]).
+//!
+//! [`EDITS`] contains the keyword that selects each edit in a fault plan.
 //!
 //! Guarantees: [`Edit::Spoil`] and [`Edit::Retype`] do not change a line or message that is not an event.
 
@@ -46,7 +48,9 @@ pub(super) const EDITS: [(&str, Edit); 6] = [
 ];
 
 impl Edit {
-    /// Applies the edit to `frames`, the lines or messages of one event. Does nothing for [`Edit::Swap`].
+    /// Applies the edit to each copy of one event in `frames`. Does nothing for [`Edit::Swap`].
+    ///
+    /// `frames` is empty after [`Edit::Drop`], and contains several copies after [`Edit::Duplicate`].
     pub(super) fn apply(self, framing: Framing, frames: &mut Vec<Bytes>) {
         match self {
             Self::Drop => frames.clear(),
@@ -125,7 +129,9 @@ fn garbled(line: &[u8]) -> Bytes {
     half.into()
 }
 
-/// Replaces the annotations of the object in an event by a number. Other lines are returned unchanged.
+/// Replaces the annotations of the event's object by a number.
+///
+/// Returns `line` unchanged if it is not an event.
 fn spoilt(line: &Bytes) -> Bytes {
     let Ok(mut event) = serde_json::from_slice::<Value>(line) else {
         return line.clone();
@@ -140,7 +146,9 @@ fn spoilt(line: &Bytes) -> Bytes {
     format!("{{\"type\":{event_type},\"object\":{object}}}\n").into()
 }
 
-/// Replaces the type of an event by [`UNKNOWN_TYPE`]. Other lines are returned unchanged.
+/// Replaces the event's type by [`UNKNOWN_TYPE`].
+///
+/// Returns `line` unchanged if it is not an event.
 fn retyped(line: &Bytes) -> Bytes {
     let Some(rest) = line.strip_prefix(START) else {
         return line.clone();

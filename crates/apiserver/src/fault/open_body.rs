@@ -80,7 +80,8 @@ struct Disturbed {
     pause: Option<Pin<Box<Sleep>>>,
     /// [`Orders::thaws`] at the time a fault froze the body. The next increase resumes the body.
     frozen_at: Option<u64>,
-    /// Whether the body has paused before an [`Ending::Break`], so that the connection writes earlier data.
+    /// Whether the body has returned `Pending` before an [`Ending::Break`]. The connection then flushes the
+    /// data that the body has already returned.
     breaks: bool,
     /// Whether the wrapped body `inner` has ended.
     drained: bool,
@@ -92,8 +93,8 @@ struct Disturbed {
 impl OpenBodies {
     /// Registers the response body of `request` before it is sent.
     ///
-    /// For a watch, the caller must hold the store's lock until the watch is in the watch cache. Otherwise a
-    /// fault action could affect the body but not the watch.
+    /// For a watch, the caller must hold the lock of the server's state while it registers the body here and
+    /// the watch in the watch cache. Otherwise a fault action could affect only one of the two.
     pub(crate) fn enter(
         &self,
         requests: &Arc<Recorder>,
@@ -292,8 +293,9 @@ impl Disturbed {
 
     /// Polls `inner` for the next chunk.
     ///
-    /// Returns `Ready(None)` if no chunk can be returned directly. The caller must then execute the next of
-    /// `steps`, or end the body if `inner` has ended and no steps are left.
+    /// If the body has faults, converts the chunk to entries of `self.steps`, and returns `Ready(None)`.
+    ///
+    /// When `inner` ends, adds the last steps, sets `self.drained`, and returns `Ready(None)`.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

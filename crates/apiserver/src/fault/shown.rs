@@ -1,7 +1,9 @@
 //! Tests that the client-go tests in `verify/clients/go` use every element of the fault-plan grammar.
 //!
-//! Each fault, event selection, limit and action of the grammar must occur in a fault plan of these tests.
-//! This module does not run the plans.
+//! A fault plan is a text with rules, which apply faults to requests, and actions (see [`super`]). Each
+//! element of the grammar must occur in a fault plan of these tests. This module does not run the plans.
+//!
+//! A grammar pattern stands for one element of the grammar, such as `cut after N events`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +22,7 @@ const TESTS: &str = "../../verify/clients/go";
 /// Text before a fault plan in a client-go test, and the character after it.
 const PLAN: (&str, char) = ("{plan: `", '`');
 
-/// Defines a list of grammar patterns and a function from a `$type` value to its pattern.
+/// Defines a list of grammar patterns, and a function that returns the pattern of a `$type` value.
 ///
 /// A new variant of `$type` without a pattern does not compile.
 macro_rules! forms {

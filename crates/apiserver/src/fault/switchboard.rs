@@ -73,7 +73,7 @@ pub(crate) struct Verdict {
     pub(crate) delay: Duration,
 }
 
-/// Error response or connection reset. The server does not execute the request.
+/// An error response or a connection reset, which the server sends instead of executing the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planned {
     ErrorResponse(ErrorResponse),
@@ -191,10 +191,10 @@ impl Switchboard {
         verdict
     }
 
-    /// Registers the response body of a request until the returned guard is dropped.
+    /// Registers a response body for the actions of a fault plan, until the returned guard is dropped.
     ///
-    /// For a watch, the caller must hold the lock of the store until the watch is in the watch cache.
-    /// Otherwise an action of a fault plan could affect the body but not the watch.
+    /// For a watch, the caller must hold the lock of the server's state while it registers the body here and
+    /// adds the watch to the watch cache. Otherwise an action could end only one of the two.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)
     }
@@ -205,7 +205,7 @@ impl Switchboard {
         held.disturb(body, laid, framing)
     }
 
-    /// Applies the faults of the matching rules to a response body, except for watches.
+    /// Applies the faults of the matching rules to a response body. Returns a watch body unchanged.
     pub(crate) fn disturb(
         &self,
         request: &Arc<LoggedRequest>,

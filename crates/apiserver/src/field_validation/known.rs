@@ -17,7 +17,7 @@ pub(crate) enum Known {
     Message(MessageId),
     /// A JSON array of values of this type.
     List(Type),
-    /// A JSON object with arbitrary member names and values of this type.
+    /// A JSON object whose values have this type. All member names are accepted.
     Map(Type),
     /// A JSON patch: an array of [`Known::Operation`] values.
     Operations,
@@ -90,7 +90,9 @@ impl Known {
     }
 }
 
-/// Returns the members that are accepted in the value of a member of the protobuf message `id`.
+/// Returns the members that are accepted in the value of the field `name` of the protobuf message `id`.
+///
+/// Returns `None` if the message has no such field.
 fn member(id: MessageId, name: &str) -> Option<Known> {
     let message = Messages::v1_36().get(id);
     if message.is_kind && matches!(name, "apiVersion" | "kind") {

@@ -44,7 +44,7 @@ pub(crate) struct Field {
     pub(crate) merge_key: Option<&'static str>,
 }
 
-/// Structure of a field's value, with an index of a definition in the [`Schema`].
+/// Structure of a field's value. Each `usize` is the index of a [`Definition`] in the [`Schema`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     /// A scalar, or a value whose structure the schema does not describe.

@@ -53,7 +53,9 @@ const STREAMS_MAX: u32 = 1_000;
 /// Maximum time for the TLS handshake and for a request head, as in Kubernetes (`ReadHeaderTimeout`).
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// Interval between checks for open HTTP/2 streams. The connection ends after two checks that find no stream.
+/// Interval between checks for open HTTP/2 streams.
+///
+/// The connection ends when two consecutive checks find no open stream. A new request restarts the count.
 ///
 /// The value is the `IdleTimeout` in Kubernetes' `secure_serving.go`.
 const IDLE_MAX: Duration = Duration::from_secs(90);

@@ -49,7 +49,8 @@ struct Term {
 
 /// The part of an object that a field selector compares.
 ///
-/// Ordered by the usual number of objects with one value: a name has the fewest, a namespace the most.
+/// Ordered from most to least selective: usually, few objects have the same name, and many objects are in
+/// the same namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Name,
@@ -228,7 +229,7 @@ impl FieldSelector {
             .all(|term| (term.source.value_in(object) == term.value) == term.equal)
     }
 
-    /// Returns the compared part and the value of each comparison with `=` or `==`.
+    /// Returns the field and the required value of each comparison with `=` or `==`.
     pub(crate) fn demands(&self) -> impl Iterator<Item = (Source, &str)> {
         let demanded = self.terms.iter().filter(|term| term.equal);
         demanded.map(|term| (term.source, term.value.as_str()))
@@ -250,7 +251,7 @@ impl FieldSelector {
         });
     }
 
-    /// Parses a field selector for the kind of the fields in `table`.
+    /// Parses a field selector for a kind; `table` contains the fields of the kind.
     ///
     /// # Errors
     ///

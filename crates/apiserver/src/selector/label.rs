@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads and validates the value after `=`, `==` or `!=`, which may be missing.
+    /// Reads and validates the value after `=`, `==` or `!=`. A missing value is read as an empty string.
     fn exact(&mut self, key: &str) -> Result<String, String> {
         checked_value(self.word()?, key, 0)
     }
@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Consumes the next token and returns true if the token is `symbol`.
+    /// Consumes the next token only if it is `symbol`, and returns whether it was consumed.
     fn next_is(&mut self, symbol: &'static str) -> bool {
         let is_next = self.peek() == Token::Symbol(symbol);
         if is_next {

@@ -87,7 +87,7 @@ impl Entry {
         Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
-    /// Returns the JSON of the object's members, and the position of the value of `metadata`.
+    /// Returns the range of the value of `metadata` in the JSON of the object's members, and this JSON.
     #[cfg(feature = "persistence")]
     pub(crate) fn stored(&self) -> (Range<usize>, &[u8]) {
         (self.metadata.clone(), &self.members)

@@ -45,7 +45,7 @@ pub(crate) struct TableShape {
     pub(crate) include: IncludeObject,
     /// Whether the frame contains the column definitions; only a watch's first event does.
     pub(crate) introduces: bool,
-    /// Reference time of the ages in the table, in whole seconds.
+    /// Current time, truncated to seconds, from which the age in the row is computed.
     pub(crate) now: Timestamp,
 }
 
@@ -111,7 +111,9 @@ impl Event {
         entry.map_or("", |entry| &*entry.key)
     }
 
-    /// Returns the object in a watch event of type `event_type`, if the change has one.
+    /// Returns the object that a watch event of type `event_type` contains.
+    ///
+    /// Returns `None` for `Deleted` if the change is a creation, and for other types if it is a removal.
     pub(crate) fn shown(&self, event_type: EventType) -> Option<&Entry> {
         match event_type {
             EventType::Added | EventType::Modified => self.new.as_deref(),
@@ -157,7 +159,9 @@ impl Event {
         Some(frame)
     }
 
-    /// Returns the approximate memory of the event in bytes: its object and one encoded frame.
+    /// Returns the approximate memory of the event in bytes.
+    ///
+    /// Counts one encoded frame and the new object, or the old object for a removal.
     pub(crate) fn bytes(&self) -> usize {
         let entry = self.new.as_ref().or(self.old.as_ref());
         entry.map_or(0, |entry| 2 * entry.bytes())

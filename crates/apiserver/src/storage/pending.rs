@@ -117,7 +117,7 @@ impl Pending {
         batch.writes.push(write);
     }
 
-    /// Returns the result of the newest batch, and whether the caller must store this batch.
+    /// Returns a receiver of the newest batch's result, and whether the caller must store this batch.
     ///
     /// Returns `None` if all accepted writes are durable.
     pub(crate) fn ticket(&mut self) -> Option<(Ticket, bool)> {
@@ -161,9 +161,11 @@ impl Pending {
         self.doubtful.clear();
     }
 
-    /// Drops all accepted writes that are not durable, and fails their open batch with `error`.
+    /// Drops all accepted writes that are not durable.
     ///
-    /// The next batch writes the objects in `touched` again.
+    /// The batch to which new writes are added receives `error` as its result. If [`Pending::take`] returned
+    /// another batch, the caller must send the result of that batch. The next batch writes the objects in
+    /// `touched` again.
     pub(crate) fn fail(
         &mut self,
         touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,

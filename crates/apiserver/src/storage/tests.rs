@@ -1,4 +1,4 @@
-//! Tests that the store behaves like a simple model, and encodes entries and events correctly.
+//! Tests that the store behaves like a simple model, and encodes stored objects and events correctly.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

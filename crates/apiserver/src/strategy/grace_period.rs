@@ -12,7 +12,7 @@ pub(crate) struct Grace {
 
 /// The effect of a client's deletion on the grace period of an object.
 pub(crate) enum GracePeriod {
-    /// The object has no grace period, or one of 0 seconds.
+    /// No grace period applies, or the current grace period is 0 seconds.
     None,
     /// The deletion starts this grace period, or shortens the current one to this.
     Until(Grace),

@@ -43,9 +43,10 @@ fn validate_update(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {
     vec![FieldError::forbidden("spec", body)]
 }
 
-/// Returns a deletion's effect on the grace period, by Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
+/// Returns whether and how a deletion changes the grace period of a pod.
 ///
-/// `asked` is the requested grace period in seconds.
+/// The rules are those of Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
+/// `asked` is the grace period that the client requests, in seconds.
 fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod {
     let until = |start: Timestamp, seconds: i64| {
         let end = start.checked_add(SignedDuration::from_secs(seconds));

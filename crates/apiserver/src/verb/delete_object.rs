@@ -1,4 +1,4 @@
-//! Deletes one object, without continuing the deletion of the object's namespace.
+//! Deletes one object. Does not remove a terminating namespace that is then empty.
 //!
 //! Marking an object for deletion sets its `deletionTimestamp`.
 //!
@@ -10,7 +10,7 @@
 //! - a pod without a node, or in the phase `Succeeded` or `Failed`, is marked and removed by the same DELETE,
 //!   unless the pod has finalizers;
 //! - a second deletion can only shorten the grace period;
-//! - a direct call on the server uses no grace period, also for pods.
+//! - a deletion by a method call of the embedded server uses no grace period, even for pods.
 //!
 //! The policies `Foreground` and `Orphan` add the finalizers that Kubernetes defines for them. The module
 //! does not delete dependents.
@@ -39,7 +39,9 @@ pub(crate) enum Deleted {
     Marked(Arc<Entry>),
 }
 
-/// Deletes one object, without continuing the deletion of the object's namespace.
+/// Removes one object, or marks it for deletion.
+///
+/// Does not remove a terminating namespace that is then empty.
 pub(super) fn delete_object(
     shared: &Shared,
     subject: Subject<'_>,

@@ -23,7 +23,7 @@ const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 /// Names of the query parameters of create, update and patch operations.
 const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
 
-/// Media types of patches; custom kinds omit strategic merge patches.
+/// Media types of patch requests. Custom kinds do not support strategic merge patches.
 const PATCHES: [&str; 3] = [
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -133,7 +133,9 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Schemas)
     }
 }
 
-/// Adds a path with its operations and parameters, such as `{name}`, unless there are no operations.
+/// Adds a path with its operations to `paths`. Does nothing if `operations` is empty.
+///
+/// If `path` contains `{name}` or `{namespace}`, also adds the description of this path parameter.
 fn add(paths: &mut Map<String, Value>, path: &str, mut operations: Map<String, Value>) {
     if operations.is_empty() {
         return;
@@ -227,7 +229,9 @@ impl Endpoint<'_> {
 /// The schemas to which the operations of one document refer.
 #[derive(Default)]
 struct Schemas {
-    /// Maps the full name of each referenced built-in type to the `(apiVersion, kind)` pairs of this type.
+    /// Maps the full name of each referenced built-in type to the referenced kinds of this type.
+    ///
+    /// Each kind is a pair `(apiVersion, kind)`.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
     /// The names of the referenced schemas without known fields, with their `(apiVersion, kind)`.
     opaque: BTreeMap<String, (String, String)>,

@@ -19,7 +19,8 @@ use crate::storage::Entry;
 ///
 /// # Errors
 ///
-/// Returns the errors of an update or a creation, or that of `may_create` before a creation.
+/// Returns an error if the update or the creation fails, or if `may_create` fails. `may_create` is called
+/// only before a creation.
 pub(crate) fn put(
     shared: &Shared,
     subject: Subject<'_>,

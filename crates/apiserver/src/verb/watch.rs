@@ -39,9 +39,10 @@ const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 /// A client can disappear without closing its connection. This limit ends the watches of such clients.
 const TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// Range of the random `retryAfterSeconds` in an error of a watch with initial events.
+/// Range of the random `retryAfterSeconds` in a "Too large resource version" error of a watch.
 ///
-/// The values are those of `startWatching` in Kubernetes' `etcd3/watcher.go`.
+/// It applies to a watch with initial events if the collection has no watch cache. The values are those of
+/// `startWatching` in Kubernetes' `etcd3/watcher.go`.
 const RETRY_SECONDS: std::ops::Range<u32> = 1..4;
 
 /// The parameters of a watch request.
@@ -65,7 +66,9 @@ enum Start {
     Now,
 }
 
-/// The state from which the body of a new watch is created, all of one revision.
+/// The state from which the response body of a new watch is created.
+///
+/// One step under the server's lock captures all fields, at the same revision of the store.
 struct Opened {
     registration: Registration,
     receiver: Receiver,

@@ -1,6 +1,6 @@
 //! Tests the methods of `Server` that read and write objects directly, without a request.
 //!
-//! Also tests the objects with which a server is built.
+//! Also tests the initial objects that `Builder::seed` adds.
 
 use serde_json::json;
 

@@ -14,7 +14,7 @@ use tower_service::Service;
 use crate::ask::{builder, pod, request};
 use crate::wire::{connect, loopback};
 
-/// Maximum length in bytes of responses that the server never compresses.
+/// Length in bytes up to which the server does not compress a response.
 const THRESHOLD: usize = 128 * 1024;
 
 const MAP: &str = "/api/v1/namespaces/default/configmaps/m";

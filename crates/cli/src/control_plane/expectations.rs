@@ -20,7 +20,7 @@ use kube_informer::ObjectName;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Time after which the expectations for an object expire, as `ExpectationsTimeout` in Kubernetes.
+/// Time after which an owner's expectations expire; equals `ExpectationsTimeout` in Kubernetes.
 pub(crate) const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// The events that one controller still expects, grouped by owner: the object that it reconciles.

@@ -64,7 +64,9 @@ struct Container {
     ends: Option<Instant>,
 }
 
-/// Event handler that queues the pods of `node` and reports their progress.
+/// Event handler that queues the pods of `node`, and reports when a pod starts, becomes ready or ends.
+///
+/// It also reports new pods that are not assigned to a node.
 struct Pods {
     /// Name of the node whose pods are handled, or `None` for all nodes.
     node: Option<String>,

@@ -57,9 +57,10 @@ struct Controller {
 struct Memory {
     /// Nodes and resource requests of pods whose binding was sent but is not in the cache.
     assumed: Mutex<BTreeMap<ObjectName, Assumed>>,
-    /// Pods that fitted on no node, and the pod that the worker is scheduling.
+    /// Pods that fit on no node. They are queued again when capacity may be available.
     ///
-    /// The current pod is included because capacity may become available during the attempt.
+    /// The worker adds a pod before it checks the nodes, so that a capacity change during the check also
+    /// queues this pod again.
     unschedulable: Mutex<BTreeSet<ObjectName>>,
 }
 
@@ -68,7 +69,7 @@ struct Assumed {
     takes: Room,
 }
 
-/// Event handler for pods without a node, which queues and reports new pods.
+/// Event handler for pods without a node: queues each new pod, and reports it as a `Step`.
 struct Unbound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -91,7 +92,8 @@ struct Nodes {
 /// The resources that the scheduler may list and watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Only pods: the scheduler reports new pods and bindings, but binds no pods.
+    /// Only pods. The scheduler binds no pods. It only reports, as a `Step`, each pod without a node and each
+    /// pod that another scheduler binds.
     Pods,
     PodsAndNodes,
 }
@@ -216,7 +218,9 @@ fn offers(node: &Object<Node>) -> Option<Room> {
 }
 
 impl Memory {
-    /// Removes a pod from this state. The cache shows that the pod is bound, has ended or is deleted.
+    /// Removes a pod from this state.
+    ///
+    /// Called when the cache shows that the pod is bound, has ended or is deleted.
     fn is_settled(&self, pod: &ObjectName) {
         self.unschedulable.lock().remove(pod);
         self.assumed.lock().remove(pod);

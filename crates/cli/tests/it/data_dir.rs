@@ -38,7 +38,9 @@ fn fresh(name: &str) -> PathBuf {
     directory
 }
 
-/// Starts `serve` without waiting, and returns the process and the path of its kubeconfig.
+/// Starts `serve`, but does not wait until it is ready.
+///
+/// Returns the process and the path of its kubeconfig.
 fn start(directory: &Path, flags: &[&str]) -> (Running, PathBuf) {
     let kubeconfig = directory.with_extension("yaml");
     let serve = [

@@ -8,7 +8,9 @@ use crate::binary::{Ended, Running, Step, file, run};
 
 const CONTROLLERS: &str = "deployment-and-replica-set-controller";
 
-/// Steps that the demo must print, in causal order: prefixes of the loop's name and of the step's text.
+/// Steps that the demo must print, in causal order.
+///
+/// Each entry contains prefixes of two printed columns: the name of the control loop, and the step's text.
 const STEPS: [(&str, &str); 13] = [
     ("user", "asks for a Deployment of 3 pods"),
     ("deployment", "sees a Deployment of 3 pods"),

@@ -11,9 +11,10 @@ use expect_test::expect;
 
 use crate::binary::{Running, file, run};
 
-/// Runs the program, and returns its only line on standard error after the replacements `replaced`.
+/// Runs the program, and returns the single line that it writes to standard error.
 ///
-/// Asserts that the exit code is `code`.
+/// In this line, replaces the first text of each pair in `replaced` with the second text. Asserts that the
+/// exit code is `code`.
 async fn error_line(arguments: &[&str], code: i32, replaced: &[(&str, &str)]) -> String {
     let mut line = run(arguments).await.with_code(code).err;
     assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");

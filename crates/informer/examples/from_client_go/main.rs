@@ -97,9 +97,10 @@ async fn play() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Changes apps and deployments as a user would.
+/// Changes objects on the server as a user would.
 ///
-/// After each change, waits until the controller has updated the deployments.
+/// The objects are deployments, and the config maps from which the controller creates deployments. After each
+/// step, waits until the deployments are as expected.
 async fn act(server: &Server) -> anyhow::Result<()> {
     server.create(app("a", "web", 1))?;
     server.create(app("b", "db", 2))?;

@@ -49,8 +49,12 @@ impl Storage {
 
     /// Creates the disk `name` if it does not exist, and returns its location.
     ///
-    /// `labels` are the labels of the claim for which the disk is created. The labels [`FAILURES`] and
-    /// [`RACE`] have effects.
+    /// `labels` are the labels of the claim for which the disk is created. With the label [`RACE`], the first
+    /// call for a disk waits for a second call.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if fewer calls for this disk have failed than the label [`FAILURES`] specifies.
     pub(crate) async fn provide(
         &self,
         name: &str,

@@ -26,9 +26,9 @@ pub(crate) struct Pods {
 }
 
 impl Pods {
-    /// Deletes the pods that an earlier failed run of `example` has left on the cluster.
+    /// Creates a `Pods` value, and deletes the pods that an earlier failed run of `example` has left.
     ///
-    /// Creates no pod. Returns the value with which the example creates its pods.
+    /// Creates no pods on the cluster.
     pub(crate) async fn new(client: Client, example: &'static str) -> anyhow::Result<Self> {
         let api = Api::namespaced(client, "default");
         let pods = Self { api, example };

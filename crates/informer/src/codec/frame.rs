@@ -106,7 +106,7 @@ pub(super) fn malformed(what: impl Into<String>) -> SplitError {
 pub(super) enum Limit {
     /// Maximum number of bytes of one item or event.
     Object(usize),
-    /// [`LIST_ENVELOPE_BYTES`] for all fields of a list except its items, in total.
+    /// Maximum total size of all fields of a list except its items: [`LIST_ENVELOPE_BYTES`].
     Envelope,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Expected {
 pub(crate) enum Named {
     /// The expected kind, with the byte position of the value of `metadata`, if known.
     Expected(Option<usize>),
-    /// The object has no readable API version and kind.
+    /// The object states neither an API version nor a kind, or it can't be parsed.
     Nothing,
     /// An unexpected API version or kind; the text contains both.
     Other(String),
@@ -69,5 +69,5 @@ impl Expected {
     }
 }
 
-/// Maximum bytes of an object's API version and kind in an error message.
+/// Maximum total bytes of an object's API version and kind in an error message.
 const KIND_BYTES: usize = 128;

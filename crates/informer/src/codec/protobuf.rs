@@ -66,9 +66,9 @@ impl Schema {
     }
 }
 
-/// Returns the envelope of an object, if it has one.
+/// Returns the envelope of an object, or `None` if there is no envelope or it is invalid.
 ///
-/// No message of a kind begins with the first bytes of an envelope, so an envelope is always recognized.
+/// An object without an envelope never begins with [`Envelope::MAGIC`].
 fn envelope(bytes: &[u8]) -> Option<Envelope<'_>> {
     Envelope::read(bytes.strip_prefix(&Envelope::MAGIC)?).ok()
 }
@@ -95,9 +95,10 @@ fn metadata_type(schema: Schema) -> Option<(&'static str, &'static str)> {
     (Some(schema) == *OF_METADATA).then_some((API_VERSION, KIND))
 }
 
-/// Compares the object's kind with the expected kind.
+/// Compares the object's API version and kind with the expected ones.
 ///
-/// An object without an envelope states no kind, unless it is a `PartialObjectMetadata`.
+/// The envelope states both. Without an envelope, they are known only if the message type of the object is
+/// `PartialObjectMetadata`; for any other type, the function returns [`Named::Nothing`].
 pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named {
     let envelope = envelope(bytes);
     let stated = match &envelope {
@@ -114,9 +115,7 @@ pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named 
     }
 }
 
-/// Returns `Some` if the object has no envelope, and therefore states no kind.
-///
-/// The value, which is the position of the metadata in JSON, is always 0 and is not used.
+/// Returns `Some(0)` if the object has no envelope, and `None` if it has one. The 0 is a placeholder.
 pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
     // The position is not needed, because `identity` searches the whole message.
     envelope(bytes).is_none().then_some(0)

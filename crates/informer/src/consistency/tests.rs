@@ -1,6 +1,6 @@
 //! Tests the comparison of a store with a server: which differences it reports.
 //!
-//! The tests fill the store, and pass the server's objects to the comparison without a server.
+//! The tests use no server. They create both the objects in the store and the items of the server's list.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;
@@ -29,9 +29,9 @@ fn object(name: &str, uid: &str, revision: u64) -> Object<ConfigMap> {
     .unwrap()
 }
 
-/// Returns the writer of a store in which source `i` has the list `lists[i]` at revision 9.
+/// Returns the writer of a store that source `i` has filled with `lists[i]`, a list at revision 9.
 ///
-/// An object is a name, a uid and a revision.
+/// A source is one list and watch. Each list item is the name, uid and revision of an object.
 fn store(lists: &[&[(&str, &str, u64)]]) -> IndexerWriter<ConfigMap> {
     let (_, mut writer) = indexer::new(Indexers::new()).unwrap();
     for (source, list) in (0..).map(SourceId::new).zip(lists) {

@@ -1,8 +1,9 @@
 //! Determines whether the server serves an informer's kind, and when reflectors are suspended.
 //!
 //! A kind counts as not served if two conditions are met: the CRD of the kind was deleted, and the server
-//! responds with 404 to requests for the kind. One condition is not enough, because objects may still exist.
-//! A deleted CRD may have been created again, and a server also responds with 404 while it starts.
+//! responds with 404 to requests for the kind. The deletion alone is not sufficient, because the CRD may have
+//! been created again. A 404 alone is not sufficient, because a server also responds with 404 while it
+//! starts.
 
 use tokio::sync::watch;
 
@@ -18,7 +19,7 @@ pub(crate) enum Definition {
     /// No definition of the kind was received, as for a built-in kind.
     #[default]
     Unknown,
-    /// The definition exists; sent again after each change of the definition.
+    /// The definition exists. The informer receives this value again after each change of the definition.
     There,
     /// The kind's definition existed and was deleted.
     Deleted,

@@ -1,4 +1,4 @@
-//! Builds a controller that passes deltas to a user-defined process function ([`Config`]).
+//! [`Config`] builds a controller that passes deltas to a user-defined process function.
 //!
 //! A `Config` combines a reflector, a [`DeltaFifo`] and the function that receives the deltas of each key.
 //! [`ProcessLoop`] runs such a controller. The controller has no handlers, store or indices. The process
@@ -25,8 +25,9 @@ use crate::{
 
 /// Configures a controller that lists, watches, and calls a user-defined process function with the changes.
 ///
-/// [`Reflector::builder`](crate::reflector::Reflector::builder) sets the source of the changes, a
-/// [`ListerWatcher`](crate::transport::ListerWatcher), and the error handler, page size, timeouts and name.
+/// The controller lists and watches with the [`ListerWatcher`](crate::transport::ListerWatcher) that is
+/// passed to [`Reflector::builder`](crate::reflector::Reflector::builder). The reflector's builder also sets
+/// the error handler, page size, timeouts and name.
 ///
 /// ```no_run
 /// # use k8s_openapi::api::core::v1::Pod;

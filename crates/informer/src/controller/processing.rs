@@ -46,7 +46,9 @@ pub(super) struct Processing<K> {
     /// Limits the rate of logs about failures of the process function.
     pub(super) unprocessed: LogLimiter,
     pub(super) resync: ResyncTimer,
-    /// Number of keys to process before the next resync can start, so that resyncs can't fill the queue.
+    /// Number of keys that must still be processed before the next resync can start.
+    ///
+    /// Resyncs therefore can't fill the queue.
     pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
 }
@@ -135,7 +137,9 @@ impl<K: Send + Sync + 'static> Processing<K> {
         }
     }
 
-    /// Queues the known objects again, after the changes in the channel.
+    /// Queues changes from the channel up to the queue's limit, then known objects that are not queued.
+    ///
+    /// If `should_resync` returns `false`, only restarts the timer.
     fn resync(&mut self, bounds: Bounds) {
         self.resync.restart();
         if !(self.resync.should_resync)() {
@@ -183,7 +187,7 @@ impl ResyncTimer {
 pub(super) struct Retry {
     /// Number of consecutive failures since the last success or pause.
     failed: usize,
-    /// Length of the last pause since the last success, or zero.
+    /// Length of the latest pause; zero initially and after each success.
     pause: Duration,
     /// Time at which the current pause ends; `None` if there is no pause.
     resumes: Option<Instant>,

@@ -3,9 +3,12 @@
 //!
 //! A warm start loads the objects of a saved store.
 //!
-//! As in client-go, full handler buffers do not delay the sync. All changes that the informer needs for the
-//! sync are applied to the store, even if the buffers are full. These changes are the first list of each
-//! source and, after a warm start, the first list or event that the server sends for each source.
+//! The sync requires that the first list of each source is in the store. After a warm start, the saved list
+//! counts as the first list, but the store must then also contain the first list or event that the server
+//! sends for the source.
+//!
+//! As in client-go, full handler buffers do not delay the sync: the changes that the sync requires are
+//! applied to the store even if the buffers are full.
 
 use std::collections::BTreeSet;
 
@@ -101,7 +104,10 @@ impl<K: Send + Sync + 'static> Serving<K> {
             && (queue.is_empty() || queue.keeps_order() && unconfirmed.left_in_queue == 0)
     }
 
-    /// Replies to the pending snapshot requests, unless the queue must become empty first.
+    /// Replies to the pending snapshot requests, or leaves them pending.
+    ///
+    /// If the queue does not preserve the order of changes, the store is consistent only when the queue is
+    /// empty. The requests then stay pending until the queue is empty or a full handler buffer blocks it.
     pub(super) fn reply_with_snapshots(&mut self) {
         let queue = &self.parts.queue;
         if queue.is_empty() || queue.keeps_order() || self.room() == 0 {

@@ -1,7 +1,9 @@
 //! Restores objects from the JSON that an informer saved for a warm start.
 //!
-//! A restored object has the form in which the cache stores objects. A packed cache, and a lazy cache without
-//! a transform, store the JSON and decode it when the object is read.
+//! The cache stores restored objects in the same form as received objects:
+//! - A packed cache stores compressed bytes, and decodes an object when it is read.
+//! - A lazy cache stores bytes until the first read, or decoded objects if it has a transform.
+//! - Any other cache stores decoded objects.
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;

@@ -162,8 +162,9 @@ impl FactoryBuilder {
 
     /// Sets the default field selector of all informers.
     ///
-    /// A field selector that is set for a type, for a namespace or in a request replaces this default. The
-    /// API server supports only `metadata.name` and `metadata.namespace` for every kind.
+    /// A field selector that is set for a type, for a namespace or in a request replaces this default.
+    /// Every kind supports the field `metadata.name`, and every namespaced kind also supports
+    /// `metadata.namespace`. The other supported fields depend on the kind.
     #[doc(alias = "DefaultFieldSelector")]
     pub fn default_fields(mut self, fields: impl Into<String>) -> Self {
         self.defaults.level.everywhere.fields = Some(fields.into());

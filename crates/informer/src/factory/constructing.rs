@@ -19,7 +19,9 @@ struct UnderConstruction {
     recursed: bool,
 }
 
-/// Marks one informer as under construction on this thread until dropped, also by a panic.
+/// Marks one informer as under construction on this thread.
+///
+/// Dropping this value removes the mark, also if the constructor panics.
 pub(super) struct Constructing {
     /// Index of this informer in the thread's `CONSTRUCTING` list.
     depth: usize,

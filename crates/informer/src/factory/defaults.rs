@@ -34,10 +34,11 @@ pub(super) struct Defaults {
     pub(super) metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
     by_type: ByType,
-    /// Options that a type such as `Pruned<Pod>` inherits from a type of the same kind, such as `Pod`.
+    /// Options that a type inherits from other types of the same kind. The keys are the inheriting types.
     ///
-    /// The first map, which has precedence, is for `Pruned<K>` and `PartialObjectMeta<K>`, and the second for
-    /// `Pruned<PartialObjectMeta<K>>`.
+    /// `Pruned<Pod>` and `PartialObjectMeta<Pod>` inherit the options of `Pod`, through the first map.
+    /// `Pruned<PartialObjectMeta<Pod>>` inherits the options of `PartialObjectMeta<Pod>` through the first
+    /// map, and those of `Pod` through the second map. The first map has precedence.
     inherited: [ByType; 2],
     pub(super) error_handler: Option<FactoryErrorHandler>,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
@@ -82,7 +83,10 @@ impl Defaults {
         self.by_type.set(options);
     }
 
-    /// Returns the default options for the type `K`, own before inherited ones.
+    /// Returns the default options for the type `K`, in order of precedence.
+    ///
+    /// The options set for `K` are first. The options that `K` inherits from other types of the same kind
+    /// follow. For example, `PartialObjectMeta<Pod>` inherits the options of `Pod`.
     fn of_type<K: 'static>(&self) -> impl Iterator<Item = &InformerOptions<K>> + Clone {
         let [near, far] = &self.inherited;
         [&self.by_type, near, far]
@@ -112,8 +116,9 @@ impl Defaults {
 
     /// Returns the function that transforms an informer's objects, if a transform is set.
     ///
-    /// The function first applies the transform of `transform_metadata`, and then the transform for the
-    /// object's namespace from `own`, the type `K` or all kinds, in order of precedence.
+    /// The function first applies the factory's transform of the metadata of all objects. Then it applies one
+    /// transform for the object's namespace: the transform in `own`, or else the default of the type `K`, or
+    /// else the default of all kinds.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,

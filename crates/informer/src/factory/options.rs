@@ -1,7 +1,7 @@
 //! Defines the options of one informer, which can also be the defaults for all informers of a type.
 //!
-//! This module merges two sets of options by precedence, and compares the options of two requests. It does
-//! not create the informer.
+//! This module merges two sets of options by precedence, and compares the options of two requests for an
+//! informer. It does not create the informer.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -179,8 +179,8 @@ impl<K> InformerOptions<K> {
 
     /// Returns these options, with each unset option from `general`.
     ///
-    /// The transforms of single namespaces are not merged. If these options set namespaces, the result has
-    /// their transforms of single namespaces, otherwise those of `general`.
+    /// The lists of namespaces, with the options of each namespace, are not merged. If these options have a
+    /// list of namespaces, the result has this list, and otherwise the list of `general`.
     pub(super) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         let by_namespace = match self.level.namespaces {

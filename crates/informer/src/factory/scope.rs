@@ -21,7 +21,7 @@ pub(super) struct Selection {
     pub(super) requests: RequestOptions,
 }
 
-/// Generates the setters of a builder for the [`Selection`] in the field at the given path.
+/// Generates builder methods that set the fields of the [`Selection`] at `self.$path`.
 macro_rules! selection_methods {
     ($($path:ident).+) => {
         /// Selects only objects that match this label selector. The empty selector selects all objects.

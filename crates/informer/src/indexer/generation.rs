@@ -1,8 +1,9 @@
 //! Decides which task frees the memory of an old state of a store. A state of a store is called a root.
 //!
-//! The roots of a store between two lists form a generation. They share most of their memory. Usually, the
-//! task that drops a root also frees it, because this is fast. A large root is freed in Tokio's pool for
-//! blocking work if a later list has ended the root's generation. This module does not free memory itself.
+//! A store starts a new generation of roots when it applies a complete list from the server. The roots of a
+//! generation share most of their memory. Usually, the task that drops a root also frees it, because this is
+//! fast. After the end of its generation, a large root is freed in Tokio's pool for blocking work. This
+//! module does not free memory itself.
 
 use std::sync::{
     Arc,
@@ -25,9 +26,9 @@ pub(super) struct Garbage<K> {
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
 }
 
-/// The roots of a store between two lists.
+/// The roots of a store from one complete list to the next.
 ///
-/// Dropping one of these roots frees little memory, except for the last one.
+/// The roots share most of their memory, so most of it is freed only when the last of them is dropped.
 pub(super) struct Generation<K> {
     /// Whether a later list followed, or the store's writer was dropped.
     is_over: AtomicBool,

@@ -33,7 +33,8 @@ impl Listed {
 
     /// Returns the position of `name` in the deduplicated list.
     ///
-    /// Must be called for each name in order, with the number `next` of different names so far.
+    /// Must be called once for each object of the list, in the list's order. `next` is the number of distinct
+    /// names in the earlier calls.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,

@@ -35,9 +35,9 @@ pub(crate) struct Plan {
     tests: Vec<Test>,
 }
 
-/// The condition that the object's namespace or index value is one of a sorted list.
+/// The condition that an object has one of the listed namespaces or index values.
 ///
-/// The number in `Values` is the position of the index in the store.
+/// Each list is sorted. The number in `Set::Values` is the position of the index in the store.
 #[derive(Clone, Debug)]
 enum Set {
     Namespaces(Values),
@@ -184,7 +184,9 @@ impl Plan {
         }
     }
 
-    /// Returns the first name from `from` on that meets all conditions in `sets`.
+    /// Returns the first name, starting at the bound `from`, that meets all conditions in `self.sets`.
+    ///
+    /// The caller checks the conditions in `self.tests`.
     fn agreed<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         let Some((first, others)) = self.sets.split_first() else {
             let mut entries = root.entries.range(from, |_| true);

@@ -48,8 +48,8 @@ impl<K> Snapshot<K> {
 
     /// Returns a query for the objects that have the given value in each of the given indices.
     ///
-    /// Use [`Snapshot::query`] instead if some indices are given by name and others by token, or if one index
-    /// has several accepted values.
+    /// Use [`Snapshot::query`] instead if some indices are given by name and others by
+    /// [`IndexToken`](super::IndexToken), or if one index has several accepted values.
     ///
     /// # Errors
     /// Returns an error if the store does not have one of these indices.

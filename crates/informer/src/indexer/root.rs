@@ -24,11 +24,12 @@ use crate::object::{Object, ObjectName, ResourceVersion, SourceId, UnreadMoment}
 pub(super) struct Root<K> {
     pub(super) entries: Tree<ObjectName, Entry<K>>,
     pub(super) indices: Arc<Vec<Index<K>>>,
-    /// Revision that the store has reached for the first source, a list and watch of the informer.
+    /// Revision that the store has reached for the default `SourceId`.
     ///
-    /// Most informers have only this source. The separate field avoids a copy of `revisions` on each write.
+    /// A source is one reflector with its own list and watch. Most informers have only the default source, so
+    /// their writes do not copy the `revisions` map.
     first_revision: ResourceVersion,
-    /// Revisions that the store has reached for all sources except the first.
+    /// Revisions that the store has reached for all sources except the default source.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
     /// Number of revision decreases and detected backup restores, over all sources.
     pub(super) rollbacks: u64,
@@ -40,7 +41,7 @@ pub(super) struct Root<K> {
     pub(super) wire_bytes: u64,
     /// Number of entries of each source, including entries that can't be decoded.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
-    /// Decides which task frees a dropped root; `None` in a store without an informer.
+    /// Decides whether the task that drops a root also frees it; `None` in a store without an informer.
     generation: Option<Arc<Generation<K>>>,
     /// Counter of undecoded entries; `None` if the store does not decode on demand.
     pub(super) unread: Option<Arc<UnreadMoment>>,
@@ -124,7 +125,9 @@ impl<K> Root<K> {
         }
     }
 
-    /// Sets a source's revision, unless `revision` is unset, and counts rollbacks.
+    /// Sets the revision of `source`. Does nothing if `revision` is unset.
+    ///
+    /// Increments `rollbacks` if the revision decreases or if a restore of the server was detected.
     pub(super) fn set_revision(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -151,7 +154,7 @@ impl<K> Root<K> {
         }
     }
 
-    /// Returns the position in `indices`, or `None` for the built-in index by namespace.
+    /// Returns the position of an index in `indices`, or `None` for the built-in index by namespace.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -191,7 +194,10 @@ impl<K> Root<K> {
         names.take_while(|(name, _)| within(name)).count()
     }
 
-    /// Sets the function that frees large roots that are dropped after a later list.
+    /// Sets the function that sends a dropped root to another task for freeing.
+    ///
+    /// A root calls this function if it has at least 1,000 entries and is dropped after its generation ended.
+    /// A generation consists of all roots between two lists.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }

@@ -79,8 +79,8 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
 
     /// Returns the entries from `from` on, until `within` returns false for a key.
     ///
-    /// The keys for which `within` returns true must be contiguous, because it is usually called only for the
-    /// last key of each leaf.
+    /// If `within` returns false for a key after `from`, it must return false for all greater keys. If it
+    /// returns true for the last key of a leaf, the leaf's other keys are not checked.
     pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
         let mut iter = Iter {
             pending: Vec::new(),

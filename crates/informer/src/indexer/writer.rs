@@ -1,6 +1,6 @@
 //! Defines [`IndexerWriter`], the only writer of a store.
 //!
-//! The writer applies a whole batch to a private copy of the store's root, and then publishes the copy.
+//! The writer applies a whole batch to a private copy of the store's state, and then publishes the new state.
 //! Readers see the state before or after the batch, never a state in between.
 
 use std::{fmt, sync::Arc};
@@ -34,8 +34,8 @@ use crate::{
 pub struct IndexerWriter<K> {
     pub(super) root: Root<K>,
     published: Arc<ArcSwap<Root<K>>>,
-    /// Old states of the store that readers still use. The writer keeps them too, so that a reader that drops
-    /// a state does not free all its objects.
+    /// States of the store that a list replaced while readers used them. The writer keeps each state until no
+    /// reader uses it. The writer therefore frees the replaced objects, and readers do not.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -75,14 +75,16 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Counts the undecoded objects of this store in `unread`; the store must be empty.
+    /// Starts to count the undecoded objects of this store in `unread`.
+    ///
+    /// Must be called while the store is empty.
     pub(crate) fn count_unread(&mut self, unread: &Arc<UnreadCount>) {
         let first = UnreadMoment::first(Arc::clone(unread));
         self.root.unread = Some(Arc::new(first));
         self.publish();
     }
 
-    /// Freezes [`Snapshot::unread_count`] of all existing snapshots.
+    /// Begins a new state of the store. [`Snapshot::unread_count`] of existing snapshots no longer changes.
     ///
     /// Must be called before the objects of the store change.
     fn begin(&mut self) {
@@ -91,8 +93,9 @@ impl<K> IndexerWriter<K> {
         }
     }
 
-    /// Marks those of the named objects as broken that readers failed to decode, and returns whether there
-    /// was one.
+    /// Marks each named object as broken if a reader failed to decode it.
+    ///
+    /// Returns whether this call marked any object.
     pub(crate) fn find_broken(&mut self, names: &[ObjectName]) -> bool {
         self.begin();
         let mut found = false;
@@ -181,9 +184,10 @@ impl<K> IndexerWriter<K> {
         Ok(change)
     }
 
-    /// Removes one object. Returns the deletion with the last state of the object that was decoded.
+    /// Removes one object of the default source ([`SourceId`]). Returns the deletion for handlers.
     ///
-    /// Returns `None` if the store has no decoded state of this object. The store's revision does not change.
+    /// The deletion contains the last valid state of the object. Returns `None` if no such object exists, or
+    /// if every state of the object failed to decode. The store's revision does not change.
     #[doc(alias = "Delete")]
     #[doc(alias = "DeleteWithObject")]
     pub fn delete(&mut self, name: &ObjectName) -> Option<Change<K>> {
@@ -278,7 +282,9 @@ impl<K> IndexerWriter<K> {
         Ok(removed)
     }
 
-    /// Adds saved objects without reporting changes; the first list replaces them.
+    /// Adds the objects that the user passed to `InformerBuilder::known_objects`.
+    ///
+    /// Handlers receive no events for these additions. The first list replaces the objects.
     ///
     /// Must be called before any other change.
     pub(crate) fn put_known(&mut self, known: Vec<Object<K>>) {

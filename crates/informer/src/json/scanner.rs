@@ -190,9 +190,10 @@ impl ValueScanner {
         None
     }
 
-    /// Scans at most a block's length from index `from`, byte by byte.
+    /// Scans byte by byte from index `from`, until [`BLOCK`] bytes are scanned or the value ends.
     ///
-    /// Stops after the outermost opening bracket, so that blocks can follow.
+    /// A string is scanned to its end, even beyond these bytes. The scan stops after the outermost opening
+    /// bracket, because [`Self::scan_blocks`] can scan the bytes after this bracket.
     fn scan_bytes(&mut self, bytes: &[u8], from: usize) -> Step {
         let mut at = from;
         while at < bytes.len().min(from + BLOCK) {

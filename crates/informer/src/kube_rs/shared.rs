@@ -66,7 +66,7 @@ impl<K> Deref for Shared<K> {
     }
 }
 
-/// Formats only the name and the revision, because the object may be a Secret.
+/// Formats only the name and the `resourceVersion`, because the object may be a Secret.
 impl<K: Resource> fmt::Debug for Shared<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let revision = self.object.meta().resource_version.as_deref();

@@ -10,7 +10,7 @@ use tokio::time::advance;
 
 use super::*;
 
-/// An object type that a test can change inside an `Arc`.
+/// An object whose `count` a test can change inside an `Arc`.
 ///
 /// The comparison `a == b` panics if the `count` of `a` is [`POISON`].
 #[derive(Debug, Default)]

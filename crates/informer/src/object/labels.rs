@@ -118,7 +118,7 @@ pub(super) struct LabelSets(Mutex<Sets>);
 struct Sets {
     /// The shared label sets by hash. Of two sets with the same hash, only the first is shared.
     known: BTreeMap<u64, Weak<Joined>>,
-    /// Number of entries in `known` that starts the removal of sets that no object uses.
+    /// When `known` reaches this number of entries, the sets that no object uses are removed.
     full_at: usize,
 }
 

@@ -77,7 +77,7 @@ impl ResourceVersion {
         is_fit(text, REVISION_BYTES)
     }
 
-    /// Returns the revision in the metadata of an object's identity.
+    /// Returns the revision in `identity`, the metadata that identify an object.
     pub(crate) fn of(identity: &Identity<'_>) -> Self {
         Self::from(&*identity.metadata.resource_version)
     }

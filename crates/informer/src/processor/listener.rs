@@ -40,7 +40,9 @@ pub(crate) struct ListenerId(pub(crate) u64);
 /// Determines which changes a listener receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// The cache's objects, then each changed object; unchanged objects only if a resync is due.
+    /// Delivers the cache's objects, then each changed object.
+    ///
+    /// Delivers the unchanged objects of a list or a resync only if the listener's resync is due.
     Changes,
     /// Each changed object, and every object of a new list even if unchanged. Does not include the objects
     /// that are in the cache when the listener is added.
@@ -59,7 +61,8 @@ pub(crate) struct Listener<K> {
 }
 
 impl<K> Listener<K> {
-    /// Adds the initial notifications to the buffer: the cache's objects, and `Synced`.
+    /// Adds the initial events to the buffer: the objects of `cache` unless the delivery is
+    /// [`Delivery::All`], then `Synced` if `synced` is true.
     pub(super) fn join(&self, cache: Snapshot<K>, synced: bool) {
         if cache.told_after(None).is_some() && self.delivery == Delivery::Changes {
             self.buffer.push(Notification::Join(cache));
@@ -116,7 +119,7 @@ impl<K> Drop for Listener<K> {
 /// The receiving end of a listener's buffer; dropping it ends the listener.
 pub(crate) struct Listening<K, E = Expansion<K>> {
     buffer: Arc<Buffer<K>>,
-    /// Undelivered events of the last notification that was removed from the buffer.
+    /// Undelivered events of the last message removed from the buffer; a message can contain several events.
     events: E,
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Notification<K> {
     Both(Event<K>, Event<K>),
     /// The initial state of a listener: the objects in the cache when it was added.
     Join(Snapshot<K>),
-    /// The changes of the cache by a list, from the state `old` to the state `new`.
+    /// A list that replaced the cache's state `old` with the state `new`.
     Replaced {
         old: Snapshot<K>,
         new: Snapshot<K>,
@@ -101,7 +101,8 @@ pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,
     /// Index of the next event of a [`Notification::Both`] or [`Notification::Replaced`].
     ///
-    /// The other notifications continue after the object name in `after`.
+    /// For a [`Notification::Join`] or [`Notification::Resync`], `after` contains the name of the last
+    /// returned object instead.
     at: usize,
     after: Option<ObjectName>,
     /// Number of events that have been returned.

@@ -94,7 +94,9 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns the maximum number of events that a [`push`](Self::push) of `pushed` expands and merges.
+    /// Returns an upper limit for the number of events that a [`push`](Self::push) of `pushed` merges.
+    ///
+    /// Includes the events of a waiting list, resync or initial state that the push expands into events.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,
@@ -165,13 +167,15 @@ impl<K> Waiting<K> {
 )]
 type Positions = std::collections::HashMap<ObjectName, Position>;
 
-/// Position in the queue: message number, and index of the event in an expanded message, or 0.
+/// Position in the queue: number of the pushed message, and index of the event in that message.
+///
+/// The index is 0 for a message that is stored whole.
 type Position = (u64, u64);
 
 /// A queue with at most one message per object.
 ///
-/// A bulk message (a list, a resync, or initial objects) is expanded into events when the next message about
-/// objects is pushed.
+/// A bulk message (a list, a resync, or initial objects) stays whole only while no other message about
+/// objects waits. The next pushed message, except [`Event::Synced`], expands it into single events.
 #[derive_where(Default)]
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,

@@ -111,10 +111,10 @@ impl<K: Resource> Resource for Pruned<K> {
 
 /// A type whose fields can be pruned.
 ///
-/// The trait is sealed, and is implemented for types that implement `Serialize` and for [`Pruned`] types. An
-/// object that implements `Serialize` can be written back to the server, so only its managed fields and
-/// annotations can be pruned. From a [`Pruned`] object, all fields can be pruned except those that identify
-/// the object or that selectors read.
+/// The trait is sealed, and is implemented for types that implement `Serialize` and for [`Pruned`] types.
+/// For a type that implements `Serialize`, only managed fields and annotations can be pruned. For a
+/// [`Pruned`] type, all fields can be pruned except those that identify the object or that selectors read.
+/// The module [`pruning`](crate::pruning) explains the reasons.
 #[diagnostic::on_unimplemented(
     message = "objects of `{Self}` can't be pruned",
     note = "`Pruned<{Self}>` can: it is for types that are never written back"
@@ -150,7 +150,7 @@ pub struct Fields(pub(super) Cuttable);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cuttable {
-    /// Only managed fields and annotations, because the objects can be written back to the server.
+    /// Only managed fields and annotations; used for types that implement `Serialize`.
     Dispensable,
     /// All fields except those that identify the object or that selectors read.
     AllButIdentity,

@@ -17,14 +17,16 @@ pub(super) struct History {
     ///
     /// Lists can decrease this revision, events can't.
     last: ResourceVersion,
-    /// Epoch of the received revisions. An epoch lies between two rollbacks of the server to an earlier
-    /// state.
+    /// Epoch of the revisions that the reflector receives.
     ///
-    /// `last` keeps its earlier epoch until the store has accepted the next list.
+    /// A new epoch starts when the server has or may have gone back to an earlier state. The epoch that
+    /// `last` contains can therefore be older until the store has accepted the next list.
     epoch: Epoch,
     /// Whether the server can't serve `last`, so that the next list requests the newest state.
     is_unavailable: bool,
-    /// Whether the server has not reached `last`. Equal revisions may then mean different states.
+    /// Whether the server has reported that its newest revision is older than `last`.
+    ///
+    /// The server may then have been restored from a backup, so equal revisions may mean different states.
     is_server_behind: bool,
     /// Requested revision of the most recent watch that expired or sent unusable data.
     stuck_at: Option<ResourceVersion>,
@@ -75,7 +77,9 @@ impl History {
         !self.is_server_behind
     }
 
-    /// Records the revision of a complete list before the store receives the list.
+    /// Starts another epoch if the revision of a complete list is older than the last revision.
+    ///
+    /// Must be called before the store receives the list.
     pub(super) fn listed(&mut self, revision: &ResourceVersion) {
         if *revision < self.last {
             self.rolled_back();

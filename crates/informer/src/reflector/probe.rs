@@ -65,7 +65,7 @@ impl Probe {
         self.is_required = true;
     }
 
-    /// Records an event with an outdated revision; the first one after a list requires a probe.
+    /// Records that an event was out of order. The first such event after a list requires a probe.
     pub(super) fn suspect(&mut self) {
         if self.order == Order::Ordered {
             self.order = Order::Suspected;
@@ -97,7 +97,8 @@ impl Probe {
 
     /// Records that the required probe was answered or failed permanently.
     ///
-    /// Returns whether this was the first answer after an event out of order ([`Probe::suspect`]).
+    /// Returns true for the first call after an event out of order ([`Probe::suspect`]), and at most once
+    /// between two lists.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;

@@ -33,7 +33,11 @@ impl Reporter {
         WaitForSync::informer(name, expects, self.status.reader())
     }
 
-    /// Reports an error about a skipped object or event, or an object that failed to decode.
+    /// Reports an error of one received object or event.
+    ///
+    /// The object failed to decode, has another kind, or has no key because the key function failed, or the
+    /// event has an unknown type. `limiter` limits only the log lines. The metrics and the error handler
+    /// receive every error.
     pub(crate) fn skipped(&self, error: &Error, limiter: &mut LogLimiter) {
         self.log_left_out(limiter);
         if limiter.line(Instant::now()) {
@@ -59,7 +63,7 @@ impl Reporter {
         tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
     }
 
-    /// Logs how many lines the limiter suppressed, after its time window has ended.
+    /// Logs the number of lines that the limiter suppressed in its time window, if the window has ended.
     pub(crate) fn log_left_out(&self, limiter: &mut LogLimiter) {
         let skipped = limiter.left_out(Instant::now());
         if skipped > 0 {
@@ -100,7 +104,9 @@ impl Reporter {
         }
     }
 
-    /// Marks the informer as failed, and returns its first failure.
+    /// Marks the informer as failed, and returns the failure.
+    ///
+    /// If the informer has already failed, the earlier failure is kept and returned.
     pub(crate) fn fail(&self, cause: FailureCause) -> Arc<InformerError> {
         let error = InformerError {
             name: Arc::clone(&self.name),

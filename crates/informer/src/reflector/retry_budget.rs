@@ -9,7 +9,9 @@ use tokio::time::Instant;
 
 use crate::clock;
 
-/// Time without errors that ends a series: `minResetPeriod` of client-go's `RetryWithDeadline`.
+/// Time without an error after which a series of errors ends.
+///
+/// The value is `minResetPeriod` of client-go's `RetryWithDeadline`.
 const RESET_AFTER: Duration = Duration::from_secs(60);
 
 /// Allows retries for a limited time after the first error of a series.
@@ -17,9 +19,7 @@ const RESET_AFTER: Duration = Duration::from_secs(60);
 /// A series ends after [`RESET_AFTER`] without an error.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
-    /// Maximum time from the first error of a series to an error after which a retry is allowed.
-    ///
-    /// Zero disables retries.
+    /// Time after the first error of a series during which retries are allowed. Zero disables retries.
     max: Duration,
     /// Time of the series' first error, and the end of the pause after its last error.
     series: Option<(Instant, Instant)>,
@@ -56,9 +56,9 @@ impl RetryBudget {
 mod tests {
     use super::*;
 
-    /// Returns the number of errors after which a retry is allowed.
+    /// Returns the number of retries that are allowed before the first rejected retry.
     ///
-    /// `max` and the `gaps` between errors are in seconds.
+    /// `max` and the `gaps`, which are the times before each error, are in seconds.
     fn retries(max: u64, gaps: &[u64]) -> usize {
         let mut budget = RetryBudget::new(Duration::from_secs(max));
         let mut now = Instant::now();

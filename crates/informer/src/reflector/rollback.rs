@@ -12,10 +12,14 @@ pub enum RollbackDetection {
     /// newest state.
     ///
     /// The reflector sends a probe in these cases, at most once per minute:
-    /// - Any other event, or a bookmark, has a revision below the newest that the reflector has received. If
-    ///   the probe shows that the server has not gone back, such events cause no further probe until the next
-    ///   list.
+    /// - An event is older than the newest revision that the reflector has received, but not older than the
+    ///   state of its object in the cache.
+    /// - A bookmark is older than the newest revision that the reflector has received.
     /// - A watch lost its connection, or ended before the requested timeout.
+    /// - A watch can't be reopened, because the server does not respond or responds with 502, 503 or 504.
+    ///
+    /// If a probe shows that the server has not gone back, older events and bookmarks cause no further probe
+    /// until the next list.
     #[default]
     Enabled,
     /// Applies all events without a check of their revisions, and sends no probes. Use this setting for API

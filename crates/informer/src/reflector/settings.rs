@@ -1,8 +1,8 @@
 //! Defines the settings that standalone reflectors and informers share, and the builder methods that set
 //! them.
 //!
-//! The module also derives the name, the decoder and the meter of an informer or reflector from these
-//! settings.
+//! From these settings, the module also creates the name and the decoder of an informer or reflector, and
+//! the [`Meter`] that reports its metrics.
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
@@ -32,7 +32,9 @@ pub(crate) struct Settings<K> {
     pub(crate) seed: Option<u64>,
 }
 
-/// Defines the setters of a builder for the [`Settings`] in the field at the given path.
+/// Defines builder methods that set the fields of [`Settings`].
+///
+/// `$path` is the path from `self` to the settings, such as `shared.reflectors`.
 macro_rules! settings_methods {
     ($($path:ident).+) => {
         /// Sets the name of the reflector or informer in logs, errors and metrics. The name need not be

@@ -12,7 +12,7 @@ use crate::{clock, codec::FrameKind, object::ResourceVersion};
 /// Number of consecutive incomplete streaming lists after which the reflector sends a LIST.
 const ATTEMPTS: u32 = 3;
 
-/// Time for which the reflector sends LISTs after streaming lists were rejected or failed.
+/// Time for which LISTs replace streaming lists after streaming lists were rejected or failed.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 /// The kind of request with which a reflector lists all objects, at the start and when a watch can't be
@@ -151,7 +151,8 @@ impl Stream {
 
     /// Returns the time by which the stream must send the next new object or the end bookmark.
     ///
-    /// The time is `allowed` after the last new object, response headers or request.
+    /// This is the time of the last progress plus `allowed`. Progress is the request, its response headers,
+    /// or an object that is new in the stream.
     pub(super) fn deadline(&self, allowed: Duration) -> Instant {
         clock::after(self.progress, allowed)
     }

@@ -20,7 +20,7 @@ use crate::{
     transport::{ListOptions, Response},
 };
 
-/// A test server whose LISTs return the queued revisions, and whose watches expire at once.
+/// A test server whose LISTs return the queued revisions, and whose watches send a 410 error at once.
 ///
 /// If the queue is empty, a LIST never returns.
 #[derive(Clone)]
@@ -89,7 +89,9 @@ async fn a_second_run_of_a_reflector_delivers_another_epoch() {
     assert_eq!(second, [went_back.after_suspicion(went_back); 2]);
 }
 
-/// A test server whose first two watches lose their connection, and whose third expires after a minute.
+/// A test server whose first two watches lose their connection.
+///
+/// Each later watch opens after 60 seconds, and sends a 410 error 0.5 seconds later.
 #[derive(Clone, Default)]
 struct Overloaded(Arc<Mutex<u32>>);
 

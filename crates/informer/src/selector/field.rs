@@ -35,9 +35,11 @@ pub struct FieldRequirement {
 /// The operator with which a requirement compares a field and a value. Servers support no other operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldOperator {
-    /// The field equals the value of the requirement. A missing field has the empty value.
+    /// The field equals the value of the requirement. A field that the object lacks counts as the empty
+    /// string.
     Equals,
-    /// The field differs from the value of the requirement. A missing field has the empty value.
+    /// The field differs from the value of the requirement. A field that the object lacks counts as the empty
+    /// string.
     NotEquals,
 }
 

@@ -95,8 +95,9 @@ macro_rules! loop_methods {
         /// again. Handlers receive every object of that list, even if its uid and revision are unchanged,
         /// because a restored server can assign the same revision to another state.
         ///
-        /// A difference that remains after the new list is counted but not reported again. It causes another
-        /// list after 1, 2, 4, … 64 checks, and then after every 64 checks.
+        /// If the difference remains after the new list, the informer counts it in each check but does not
+        /// report it again. The informer lists again after the first such check. The number of checks until
+        /// the next list then doubles each time: 2, 4, 8, and so on, up to 64.
         ///
         /// # Cost
         /// Each check requests one metadata list per source, in pages of 500 objects. A server with
@@ -210,9 +211,10 @@ macro_rules! keeping_methods {
         /// An object that fails to decode is detected on the first read. Until then, handlers receive the
         /// object like any other object. On the first read, `get` returns the error, and the informer reports
         /// it once, to the log and to the error handler. From then on, the object is counted in
-        /// [`Status::broken`](crate::status::Status::broken) and omitted from later snapshots. The
-        /// [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences to a cache of
-        /// decoded objects.
+        /// [`Status::broken`](crate::status::Status::broken). Each later
+        /// [`Snapshot`](crate::indexer::Snapshot) of the cache omits it from iteration, counts and indices.
+        /// The [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences to a cache
+        /// of decoded objects.
         ///
         /// Training a dictionary takes about 20 ms for pods. The dictionary is trained again if the ratio of
         /// compressed size to uncompressed size becomes more than 1.5 times as high as after the last
@@ -312,8 +314,9 @@ macro_rules! keep_method {
         /// Labels and the fields that identify the object are always kept. [`pruning`](crate::pruning)
         /// describes the combination with [`prune`](Self::prune) and the requirements on the type.
         ///
-        /// Only [`Pruned`](crate::pruning::Pruned) types have this method, because an object without its
-        /// other fields must not be written back to the server:
+        /// Only builders of [`Pruned`](crate::pruning::Pruned) types have this method. If a client wrote an
+        /// object without the removed fields to the server, the server would delete these fields. Therefore,
+        /// `Pruned` types do not implement `Serialize`. For other types, a call does not compile:
         ///
         /// ```compile_fail,E0599
         /// use k8s_openapi::api::core::v1::Pod;

@@ -129,8 +129,8 @@ where
 
     /// Registers the handler, which receives the current objects first, then all later changes.
     ///
-    /// The method must be called inside a Tokio runtime if the handler has a dedicated thread. Each call
-    /// creates an independent registration, even for two handlers that share their state.
+    /// The method must be called inside a Tokio runtime if the handler has a dedicated thread. Registrations
+    /// are independent of each other, even if their handlers share state, for example in an `Arc`.
     ///
     /// # Errors
     /// Returns an error if the informer has stopped.

@@ -27,7 +27,9 @@ pub(super) struct Figures<K> {
     pub(super) roster: Arc<Roster<K>>,
     /// Number of changes in the queue.
     pub(super) queued: Arc<AtomicUsize>,
-    /// Sender of the reflectors' channel, used to count its changes. Weak, so the channel can close.
+    /// Sender to the channel from the reflectors to the queue, used to count the changes in the channel.
+    ///
+    /// The weak sender does not keep the channel open.
     pub(super) channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -44,10 +46,12 @@ impl<K: Send + Sync + 'static> Sampled for Figures<K> {
 }
 
 impl<K> SharedInformer<K> {
-    /// Returns the memory in bytes of the cache's objects, dictionaries and indices.
+    /// Returns the memory of the cache in bytes, and the number of pending changes.
     ///
-    /// The result also contains the number of changes in the channel from the reflectors to the queue, and
-    /// the number of notifications that wait for handlers. [`Memory`] documents which values are exact.
+    /// The memory consists of the objects and of the dictionaries that compress them. For indices, the result
+    /// contains the number of entries, not their memory. Pending changes are in the channel from the
+    /// reflectors to the queue, or wait for handlers as notifications. [`Memory`] documents which values are
+    /// exact.
     ///
     /// The method visits every object and index once, which takes some milliseconds per 100,000 objects. It
     /// blocks neither the informer nor readers, and can also be called after the informer has ended.

@@ -78,7 +78,7 @@ impl<K: Send + Sync + 'static> Subscription<K> {
 }
 
 impl<K> Subscription<K> {
-    /// Returns the status of the subscription, such as the number of notifications in its buffer.
+    /// Returns a snapshot of the subscription's event counters and lag.
     pub fn status(&self) -> HandlerStatus {
         self.buffer.status()
     }

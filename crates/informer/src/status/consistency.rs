@@ -9,8 +9,10 @@ use crate::{
     transport,
 };
 
-/// Results of an informer's [consistency checks](crate::shared_informer::Builder::consistency_check), over
-/// all its sources. All counts are zero if checks are disabled.
+/// Results of an informer's [consistency checks](crate::shared_informer::Builder::consistency_check).
+///
+/// If the informer has several sources, such as namespaces, the counts are totals over all sources. All
+/// counts are zero if checks are disabled.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ConsistencyChecks {

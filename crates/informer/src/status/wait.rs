@@ -261,7 +261,7 @@ fn verdict(status: &Status, fail_fast: bool) -> Option<Result<(), SyncFailure>> 
     }
 }
 
-/// Returns whether a reflector currently fails with an error that a retry does not solve.
+/// Returns whether any reflector of the informer currently fails with an error that a retry does not solve.
 fn is_hopeless(status: &Status) -> bool {
     status.sources.iter().any(|source| {
         let error = source.last_error.as_ref();

@@ -14,9 +14,10 @@ use crate::{
     warm_start::SaveError,
 };
 
-/// Asserts that the texts of `$errors` equal `$expected`, with one line for each error and its cause.
+/// Asserts that the texts of `$errors` equal `$expected`, which contains one line per error.
 ///
-/// `$errors` must contain an error for each `$variant`, and the variants must be exhaustive.
+/// A line also contains the cause of the error, if any. `$errors` must contain an error for each `$variant`,
+/// and the variants must be exhaustive.
 macro_rules! assert_texts {
     ($errors:expr, [$($variant:pat),+ $(,)?], $expected:expr) => {{
         let errors = $errors;

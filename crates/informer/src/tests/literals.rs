@@ -99,7 +99,7 @@ fn quoted(rest: &str) -> usize {
     end.unwrap() + 2
 }
 
-/// Returns `text` with unescaped quotes and joined continuation lines.
+/// Returns `text` with each `\"` replaced by `"`, and each line that ends with `\` joined to the next line.
 fn unescaped(text: &str) -> String {
     let lines: Vec<_> = text.split("\\\n").collect();
     let continued = lines.iter().skip(1).map(|line| line.trim_start());

@@ -68,11 +68,11 @@ pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION")
 /// | --- | --- |
 /// | `rustls-tls`, `ring` | rustls with ring |
 /// | `rustls-tls`, `aws-lc-rs` | rustls with aws-lc-rs, also if `ring` is enabled |
-/// | `rustls-tls` | rustls with the crypto provider that the process has installed |
+/// | `rustls-tls` alone | rustls with the crypto provider that the process must install before the call |
 /// | `openssl-tls` without `rustls-tls` | OpenSSL, HTTP/1.1 only |
 ///
 /// A crypto provider that the process has installed takes precedence over ring and aws-lc-rs. If the process
-/// has installed none, `connect` installs the provider in the table as the default of the process.
+/// has installed none, `connect` installs ring or aws-lc-rs as the default provider of the process.
 ///
 /// `connect` removes the user and the password from an address such as `https://USER:PASSWORD@HOST`, because
 /// kube would log them and would not send them to the server.
@@ -83,8 +83,8 @@ pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION")
 /// Returns an error in these cases:
 /// - Kube can't build the client, for example because a CA can't be read or a proxy is invalid.
 /// - The address has no host, or no scheme such as `https`.
-/// - With feature `http2`, `kube-client` has none of the sets of TLS features above. The error names these
-///   sets.
+/// - With feature `http2`, the features for TLS or the crypto provider are missing. The error names the
+///   features to enable.
 pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::Error> {
     check_address(&config)?;
     identify(&mut config);
@@ -169,7 +169,7 @@ pub struct ListWatch<K> {
     base: String,
     plural: String,
     metadata_only: bool,
-    /// Whether objects of the kind can be read as protobuf.
+    /// Whether this crate can decode objects of the kind from protobuf.
     has_protobuf: bool,
     /// Encoding to request if [`ListOptions::encoding`] is `None`.
     encoding: Encoding,
@@ -426,7 +426,8 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Box::pin(async move { self.negotiate(&options, Wanted::Watch).await })
     }
 
-    /// Always returns true: the first request shows whether the server supports streaming lists.
+    /// Always returns true. The reflector detects a server that does not support streaming lists, and sends
+    /// LIST requests instead.
     fn streams_lists(&self) -> bool {
         true
     }

@@ -55,7 +55,9 @@ impl ListBudget {
         self.objects_in_all(self.objects)
     }
 
-    /// Checks the number of objects in the list, without objects deleted during a streaming list.
+    /// Checks the total number of objects in the list.
+    ///
+    /// For a streaming list, `objects` must not include objects that were deleted during the list.
     ///
     /// # Errors
     /// Returns an error if `objects` is above the limit.

@@ -34,7 +34,7 @@ pub(crate) struct Pager {
 pub(crate) enum AfterPage {
     /// The list has another page; [`Pager::request`] returns the options to request it.
     More,
-    /// The list is complete, with the revision that its first page reports.
+    /// The list is complete. The value is the resource version of its first page.
     Done(ResourceVersion),
     /// Abort the list, which would never end: the server repeated a continue token.
     Endless,
@@ -94,9 +94,10 @@ impl Pager {
         AfterPage::More
     }
 
-    /// Returns true, and restarts the list, at the first expired continue token.
+    /// Restarts the list if its continue token has expired; returns whether the list restarts.
     ///
-    /// [`Pager::request`] then returns the options of one request for all objects.
+    /// `class` is the error class of the failed request. The list restarts at most once. After a restart,
+    /// [`Pager::request`] returns the options of one request for all objects.
     pub(crate) fn restarts_after(&mut self, class: Class) -> bool {
         if class != Class::Expired || self.next.continue_token.is_none() || self.fell_back {
             return false;

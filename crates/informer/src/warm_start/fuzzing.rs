@@ -1,4 +1,6 @@
-//! Reads and writes a saved store in memory for the fuzz targets. This module accesses no file.
+//! Decodes and encodes saved stores for the fuzz targets. A saved store is the file that a warm start loads.
+//!
+//! This module processes the file's text in memory and accesses no file.
 
 use kube_core::Resource;
 use serde::{Serialize, de::DeserializeOwned};
@@ -55,8 +57,9 @@ fn written<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Result<Vec<u8
     writer.finish().map(|(_, _, text)| text)
 }
 
-/// Returns the last line of a saved store: the number of objects and the checksum of all earlier lines,
-/// `lines`.
+/// Returns the last line of a saved store. It contains the number of objects and the checksum of `lines`.
+///
+/// `lines` are all earlier lines of the saved store.
 pub(crate) fn end(lines: &[u8]) -> String {
     let mut checksum = Checksum::new();
     checksum.add(lines);

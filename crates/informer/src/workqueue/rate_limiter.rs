@@ -87,8 +87,8 @@ pub struct ItemFastSlow<T> {
     failures: Lookup<T, u32>,
 }
 
-/// Limiter with one token bucket for all items. Each failure removes one token. The delay of the retry is the
-/// time until this token is available.
+/// Limiter with one token bucket for all items. Each failure reserves the next token, and the delay of the
+/// retry is the time until that token is in the bucket.
 ///
 /// The bucket does not count the failures of an item, so `forget` has no effect.
 #[doc(alias = "BucketRateLimiter")]
@@ -99,7 +99,7 @@ pub struct Bucket {
     interval: Duration,
     /// Time that an empty bucket takes to become full.
     filling: Duration,
-    /// Time at which the bucket will be full if no more tokens are removed.
+    /// Time at which the bucket will be full if no more tokens are reserved.
     ///
     /// It has the same origin as `now` of [`RateLimiter::when`].
     full_at: Duration,

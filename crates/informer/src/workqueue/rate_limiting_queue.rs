@@ -158,11 +158,13 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         self.shared.operate(|state| state.given_up)
     }
 
-    /// Waits for the next item and returns it. Returns `None` after a shut-down, when no item is left.
+    /// Waits for the next item and returns it.
     ///
-    /// Several tasks may wait. Each item is returned to one of them. During a
-    /// [drain](Self::shut_down_with_drain), the items that were added again while they were in work are also
-    /// returned before `None`.
+    /// Returns `None` after a shut-down, when no item is queued. During a
+    /// [drain](Self::shut_down_with_drain), the call does not return `None` while an item in work is to be
+    /// queued again.
+    ///
+    /// Several tasks may wait. Each item is returned to one of them.
     ///
     /// The call requires a Tokio runtime with time enabled if an item is delayed.
     ///

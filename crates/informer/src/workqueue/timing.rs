@@ -17,8 +17,9 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 #[derive_where(Default)]
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
+    /// Number of each item in work. An item receives a new number each time a worker receives it.
     started: Lookup<T, u64>,
-    /// Start time of each item in work. The key is the number that `started` contains for the item.
+    /// Time at which a worker received each item in work. The key is the item's number in `started`.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }

@@ -29,8 +29,9 @@ use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run, streamin
 /// Period of the consistency checks.
 const PERIOD: Duration = Duration::from_secs(240);
 
-/// Returns a builder of an informer with consistency checks, whose own lists have neither pages nor an exact
-/// revision. [`is_check`] can therefore distinguish the requests of the checks.
+/// Returns a builder of an informer with consistency checks.
+///
+/// Only the checks request pages or an exact revision, so [`is_check`] can identify their requests.
 fn checked(server: &Server) -> Builder<Pod> {
     listing(server).consistency_check(PERIOD)
 }

@@ -68,7 +68,9 @@ async fn change(server: &Server, round: u32) {
     }
 }
 
-/// Asserts that both informers deliver the same events and cache the same pods after each change.
+/// Asserts that both informers deliver the same events and cache the same pods, and stops them.
+///
+/// Changes pods on `server` several times, and repeats the checks before each change.
 pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &Server) {
     let heard = [&packed, &decoded].map(|informer| {
         let trace = Trace::default();

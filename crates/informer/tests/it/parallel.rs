@@ -58,7 +58,7 @@ fn initial_events(pods: usize) -> String {
     added.chain([event("BOOKMARK", &end)]).collect()
 }
 
-/// Returns responses with all pods, followed by two updates per pod in one chunk.
+/// Returns responses that deliver all pods, and then two updates per pod. One chunk contains all updates.
 fn script(way: InitialList) -> Script {
     let changes = (0..2 * PODS).map(|at| event("MODIFIED", &item(at % PODS, PODS + 1 + at)));
     let changes: String = changes.collect();

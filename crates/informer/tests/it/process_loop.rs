@@ -28,7 +28,7 @@ use crate::setting::{LONG, labelled, pod};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The recorded calls, one per line, and the name of the object whose calls fail.
+/// Records the calls of the process function, one per line. Calls for the object named `failing` fail.
 #[derive(Clone, Default)]
 struct Calls {
     lines: Arc<Mutex<String>>,

@@ -147,7 +147,9 @@ impl ListerWatcher for Source {
     }
 }
 
-/// Returns the sorted lines of events and cached objects, once pod `d` was added.
+/// Runs the informer until pod `d` is added, and returns its events and cached objects.
+///
+/// The text has one line per event or object, and its lines are sorted.
 async fn outcome<K>(builder: Builder<K>) -> String
 where
     K: Resource + Debug + DeserializeOwned + Send + Sync + 'static,

@@ -1,5 +1,8 @@
-//! Tests of [`Pruned`], the type of objects from which an informer removes configured fields before it stores
-//! them. The tests use decoded, lazy and packed caches.
+//! Tests of [`Pruned`] objects: the informer removes configured fields from each object before it stores the
+//! object.
+//!
+//! The tests use caches of decoded objects, lazy caches ([`Builder::lazy`]) and packed caches
+//! ([`Builder::packed`]).
 
 use std::borrow::Cow;
 
@@ -61,7 +64,7 @@ where
     controller.run(looked).await.unwrap();
 }
 
-/// Returns builders of an informer with a decoded, a lazy and a packed cache.
+/// Returns three builders: for a cache of decoded objects, a lazy cache and a packed cache.
 fn forms(building: impl Fn() -> Builder<Pruned<Pod>>) -> [Builder<Pruned<Pod>>; 3] {
     [building(), building().lazy(), building().packed()]
 }

@@ -2,7 +2,8 @@
 //! second time. The informer has already received these revisions for other changes.
 //!
 //! The informer must detect the restore by an event or a response, list again, store the new list, and
-//! deliver the differences as events. Most tests run once per type of queue.
+//! deliver the differences as events. Several tests run once per type of delta queue: `InOrder`, `DeltaFifo`
+//! and a custom queue.
 
 mod notices;
 mod queues;
@@ -245,7 +246,9 @@ async fn a_restored_source_does_not_affect_another_source() {
     }
 }
 
-/// A list that has started reuses cached objects and can't correct the difference, so another list follows.
+/// If a difference between cache and server is found during a list, the informer repeats the list.
+///
+/// It discards the first list, because that list reuses cached objects instead of correcting them.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);
@@ -279,7 +282,7 @@ async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_i
     }
 }
 
-/// Unlike a restore of the server, a difference must not end waits or pending writes.
+/// Unlike a restore, a difference between cache and server must not end waits or pending writes.
 #[tokio::test(start_paused = true)]
 async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);

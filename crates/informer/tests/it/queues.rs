@@ -72,7 +72,10 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Blocks an informer with a full buffer, and returns the later `resync` calls and batches of `queue`.
+/// Blocks an informer that uses `queue`, changes pods, and unblocks the informer.
+///
+/// A handler with a full buffer blocks the informer. Returns the `resync` calls and popped batches of `queue`
+/// since the informer was blocked.
 async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

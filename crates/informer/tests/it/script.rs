@@ -40,9 +40,9 @@ pub(crate) enum Then {
     EndsAfter(Duration),
     Breaks(Class),
     Hangs,
-    /// The body has endless further chunks, after pauses of this duration.
+    /// The body continues without end, with a pause of this duration before each further chunk.
     ///
-    /// The function returns the text of a chunk from its number, counted from 1.
+    /// The function returns the text of a further chunk from its number. The first one has number 1.
     Goes(Duration, fn(u64) -> String),
 }
 
@@ -52,13 +52,13 @@ pub(crate) enum Then {
 #[derive(Clone)]
 pub(crate) struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    /// The received requests, one per line, with verb, revision and continue token.
+    /// The received requests, one per line: verb, resource version and continue token.
     pub(crate) requests: Trace,
-    /// The received requests, one per line: seconds since the creation, verb and query parameters.
+    /// The received requests, one per line: time in seconds since `begun`, then verb and query parameters.
     pub(crate) log: Trace,
     begun: Instant,
     streams: bool,
-    /// A value that every pending request, undropped response body and clone of the script references.
+    /// Counts pending requests, undropped response bodies and clones of the script, as `Arc` references.
     under_way: Arc<()>,
 }
 

@@ -1,11 +1,11 @@
-//! Tests that no content of a Secret and no credential appears in a log line, an error, a status, a metric or
-//! `Debug` output.
+//! Tests that no content of a Secret and no credential appears in a log line, an error, an informer's
+//! status, a metric or `Debug` output.
 //!
 //! The tests process invalid Secrets, damaged files of a saved store, and requests with credentials. All of
 //! them contain a known text, the planted secret. The tests search the output of the library for this text.
 //!
-//! The tests do not cover the message of a `Status`, which the server writes. They also do not cover the
-//! output of a program's own functions, such as a transform.
+//! The tests do not cover the `message` field of the `Status` object with which a server reports an error.
+//! They also do not cover the output of a program's own functions, such as a transform.
 
 use std::{error::Error as StdError, fmt, fs, path::Path, sync::Arc, time::Duration};
 
@@ -58,7 +58,9 @@ impl Said {
         }
     }
 
-    /// Asserts that at least `at_least` texts were recorded, none of which contains [`PLANTED`] in any form.
+    /// Asserts that at least `at_least` texts were recorded, and that none of them contains [`PLANTED`].
+    ///
+    /// The search includes the base64 encoding of [`PLANTED`] and the `Debug` output of its bytes.
     fn holds_nothing(&self, at_least: usize) {
         let said = self.0.lock();
         assert!(said.len() >= at_least, "only {said:#?}");
@@ -153,8 +155,10 @@ fn secrets() -> Vec<String> {
     [good].into_iter().chain(wrong).chain(unreadable).collect()
 }
 
-/// Returns responses to lists and watches. Each contains Secrets of [`secrets`], or is invalid in another way
-/// and contains [`PLANTED`].
+/// Returns responses to list and watch requests.
+///
+/// Some contain Secrets of [`secrets`]. The others are empty, or contain [`PLANTED`] in an invalid list or
+/// event, in an `ERROR` event, or in a Secret that is too large.
 fn answers() -> Vec<Answer> {
     let secrets = secrets();
     let good = || body(list(5, "", &secrets[..1]));

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-/// Maximum duration of a wait. Under tokio's paused clock, such a wait takes no real time.
+/// A long duration for deadlines and sleeps. Under tokio's paused clock, it takes no real time.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 pub(crate) fn pod(name: &str) -> Value {
@@ -26,7 +26,8 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// Returns a pod with the label `app`. The pod has no revision, so updates with it are unconditional.
+/// Returns a pod with the label `app` set to `value`. It has no `resourceVersion`, so updates with it are
+/// unconditional.
 pub(crate) fn labelled(name: &str, value: &str) -> Value {
     let mut pod = pod(name);
     pod["metadata"]["labels"] = json!({"app": value});
@@ -103,7 +104,7 @@ impl Running {
             .expect("the handlers are idle in time");
     }
 
-    /// Aborts the informer's task, so that it neither saves its cache nor drains events.
+    /// Aborts the informer's task, so that it neither saves its cache nor delivers the remaining events.
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.is_err_and(|error| error.is_cancelled()));
@@ -175,7 +176,8 @@ pub(crate) fn show(event: &Event<Pod>) -> String {
     }
 }
 
-/// Returns the server's list and watch requests as lines, with revision, page size and response status.
+/// Returns the list and watch requests that the server received, one per line. A line contains the
+/// parameters `resourceVersion` and `limit`, and the response status.
 pub(crate) fn requests(server: &Server) -> String {
     let log = server.requests();
     let wanted = |request: &&LoggedRequest| matches!(request.verb, Verb::List | Verb::Watch);

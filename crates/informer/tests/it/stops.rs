@@ -125,15 +125,16 @@ impl Replay {
     }
 }
 
-/// The handlers of an informer, and the tasks `waits`, which must end when the informer stops.
+/// An informer, its handlers, and tasks that must end when the informer stops.
 struct Hanging {
     pods: SharedInformer<Pod>,
     registrations: Vec<Registration<Pod>>,
     waits: JoinSet<()>,
 }
 
-/// Registers a blocking, a checking and a panicking handler, and spawns tasks that wait for their and the
-/// informer's sync and for a new index.
+/// Registers a blocking, a checking and a panicking handler, and spawns the tasks of [`Hanging`].
+///
+/// The tasks wait for the sync of each handler, for the sync of the informer, or for a call of `add_index`.
 fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
     let waiting = pods
         .on_add(|_, _| async {

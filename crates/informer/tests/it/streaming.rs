@@ -55,12 +55,12 @@ fn end(revision: u64) -> String {
     bookmark_saying(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// Result of a reflector's run: changes, errors, and the number of unanswered requests and open response
-/// bodies.
+/// Result of a reflector's run.
 struct Outcome {
     /// The changes that the store received, one per line.
     heard: String,
     errors: String,
+    /// Number of pending requests plus number of response bodies that have not been dropped.
     under_way: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Splits a protobuf message into [`Value`]s. Each contains the bytes and the type of one JSON value.
+//! Splits a protobuf message into [`Value`]s, each of which corresponds to one JSON value.
 //!
 //! Guarantees: nested messages, list items and map entries are not read before a visitor requests them. The
 //! module does not check whether strings are valid UTF-8.
@@ -11,15 +11,15 @@ use crate::{
     wire::{WireError, WireFields, WireValue},
 };
 
-/// The bytes of one JSON value, with their type.
+/// A value in a protobuf message that corresponds to one JSON value. Nested values stay encoded.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value<'de> {
     Null,
     /// A string, which may be invalid UTF-8.
     Text(&'de [u8]),
     Integer(i64),
-    /// A boolean, a double, bytes, or a value with the wrong wire type. `None` is the zero value of any
-    /// scalar type, including integers and strings.
+    /// With `Some`, a boolean, a double, bytes, or a value whose wire type does not match the `Type`.
+    /// With `None`, the zero value of the `Type`, even if the `Type` is an integer or a string.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),
@@ -87,7 +87,7 @@ impl<'de> Value<'de> {
         })
     }
 
-    /// Returns the zero value of this type.
+    /// Returns the zero value of `value_type`. The zero value of a message is the message without fields.
     pub(super) fn zero(context: &Context<'de>, value_type: Type) -> Self {
         match value_type {
             Type::Message(id) => Self::Message(context.messages.get(id), &[]),
@@ -164,10 +164,15 @@ impl<'de> Value<'de> {
     }
 }
 
-/// Returns the value of the last field in `bytes` that `message` defines.
+/// Returns the value of the last known field in `bytes`; `message` defines the known fields.
 ///
-/// If there is no such field, returns the zero value of the first field that `message` defines, or `None`
-/// if Go can omit this field.
+/// If `bytes` contains no known field, returns [`Value::missing`] for the first field of `message.fields`.
+/// Returns `None` if that field is a list or a map, or does not have [`Presence::Always`].
+///
+/// # Errors
+///
+/// Returns an error if `bytes` is not valid protobuf, or if the known fields are not in the order of
+/// `message.fields`.
 fn only_field<'de>(
     message: &'static Message,
     bytes: &'de [u8],

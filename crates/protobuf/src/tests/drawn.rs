@@ -17,10 +17,10 @@ use super::*;
 /// Default number of objects of each test.
 const OBJECTS: u64 = 2_000;
 
-/// Runs the Go program in the folder `version`, and calls `check` with each object that the program
-/// generates.
+/// Runs the Go program in `verify/encodings/{version}`, and calls `check` for each generated object.
 ///
-/// The second argument of `check` is the object that Go decodes from the JSON in the first argument.
+/// The first argument of `check` contains the object's protobuf and JSON. The second argument contains the
+/// same JSON, and the protobuf that Go writes after it decodes this JSON.
 fn drawn(version: &str, check: fn(&Pair, &Pair)) {
     #[expect(clippy::disallowed_methods, reason = "a test has no arguments")]
     let setting = |name| env::var(name).map(|value| value.parse::<u64>().unwrap());

@@ -1,4 +1,4 @@
-//! Tests the comparison and the count of behaviors with a component that returns fixed answers.
+//! Tests [`compare`] and [`Coverage`] with an invented [`Component`], whose answers are fixed.
 
 use harness::seeds::Origin;
 

@@ -145,7 +145,9 @@ impl Listener {
 pub(super) struct Handler {
     pub(super) told: Arc<Mutex<Told>>,
     pub(super) held: watch::Receiver<bool>,
-    /// Whether the handler ignores the initial `Added` events, as in the deliberate bug `LateWithoutBarrier`.
+    /// Whether the handler ignores the initial `Added` events.
+    ///
+    /// True only if a test adds the fault `Bug::LateWithoutBarrier`, which the comparison must detect.
     pub(super) skips_initial: bool,
 }
 

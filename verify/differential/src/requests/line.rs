@@ -97,7 +97,9 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("watch", "expired", "a watch: 410 inside it"),
 ];
 
-/// Maximum time between two requests without a pause; every pause of a reflector is longer.
+/// Maximum time between two requests that does not count as a pause.
+///
+/// Every pause of a reflector is longer.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Minimum of a reflector's first backoff delay; the minimum doubles with each further delay.
@@ -120,7 +122,7 @@ pub(super) struct Line {
 pub(super) enum Outcome {
     /// Status code and `Retry-After` in seconds.
     Status(u16, Option<u64>),
-    /// The watch was opened and immediately closed. A streaming list was closed before its final bookmark.
+    /// The watch was closed immediately, or the streaming list was closed before its final bookmark.
     Closed,
     /// The watch was opened, and closed after an error event with the code 410.
     Expired,

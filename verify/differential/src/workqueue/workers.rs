@@ -33,9 +33,10 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Virtual time before each operation.
+/// Time by which the virtual clock advances before each operation.
 ///
-/// Because delays are whole milliseconds, delays of two operations never end at the same time.
+/// Each operation starts at a different fraction of a millisecond, and delays are whole milliseconds. Thus
+/// the delays of two operations never end at the same time.
 const TURN: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -64,7 +65,9 @@ pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     })
 }
 
-/// The work queue under test, its tasks, and the behaviors that the current operation covers.
+/// The work queue under test and its tasks.
+///
+/// Records the behaviors that each operation shows, for the coverage report.
 struct Workers {
     queue: RateLimitingQueue<String>,
     begin: Instant,
@@ -72,7 +75,7 @@ struct Workers {
     waiting: JoinSet<()>,
     /// Number of started tasks that call `shut_down_with_drain`.
     drains: usize,
-    /// Whether `shut_down` was called after the last `shut_down_with_drain`, and thus ends its wait.
+    /// Whether the latest shutdown call was `shut_down`, which ends the wait of all drain tasks.
     released: bool,
     /// Items that were added again while a worker processes them.
     again: BTreeSet<String>,
@@ -330,8 +333,9 @@ impl Workers {
         }
     }
 
-    /// Records the behaviors of drain tasks and waiting workers, and violated guarantees.
+    /// Records which behaviors of drain tasks and waiting workers the operation shows.
     ///
+    /// Also records each violated guarantee, for example that a worker waits although an item is queued.
     /// `drained_before` is the number of drain tasks that had ended before the operation.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());

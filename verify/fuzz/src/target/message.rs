@@ -96,7 +96,8 @@ where
 
 /// Checks that an object does not change if it is encoded and decoded, except for members that are null.
 ///
-/// Go writes null for a pointer to an empty value, such as `fieldsV1`, and reads null as a missing pointer.
+/// For example, an empty `fieldsV1` decodes to null, as in Go. Encoding omits this null, so decoding again
+/// returns an object without `fieldsV1`.
 fn encodes_alike(id: MessageId, bytes: &[u8]) {
     let options = Options {
         missing: Missing::Zero,

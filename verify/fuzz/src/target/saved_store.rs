@@ -32,7 +32,9 @@ pub(super) const WORDS: &[&str] = &[
     "18446744073709551616",
 ];
 
-/// Loads the input unchanged, and with a valid checksum, which mutations alone would not produce.
+/// Loads the input twice: first unchanged, then with a corrected checksum.
+///
+/// Mutations of the input alone would not produce a valid checksum.
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
     let as_it_is = judge(data);
     let end = data.windows(7).rposition(|window| window == b"{\"end\":");

@@ -17,7 +17,9 @@ use crate::planted::Bug;
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 const INDICES: [&str; 2] = ["colour", "late"];
 
-/// Expected index values of each object: bit `i` stands for the color `COLOURS[i]`.
+/// The expected objects, each with its index values.
+///
+/// The index values are colors: bit `i` of the number stands for `COLOURS[i]`.
 type Model = BTreeMap<ObjectName, u8>;
 
 struct Under {

@@ -60,9 +60,10 @@ fn one(event: &RawValue) -> Option<(String, Bytes)> {
         .then_some((kind, object))
 }
 
-/// Checks that parses of an invalid body in one chunk and in several chunks agree.
+/// Compares the results for an invalid body: `cut` from several chunks, and `whole` from a single chunk.
 ///
-/// The events in `cut` must be a prefix of those in `whole`, and end early only before a malformed event.
+/// The events in `cut` must be a prefix of those in `whole`. If events are missing in `cut`, then `cut` must
+/// end with an error, and the object of the first missing event must be invalid JSON.
 fn compare(cut: &Split, whole: &Split) {
     let (found, all) = (&cut.pieces, &whole.pieces);
     assert!(

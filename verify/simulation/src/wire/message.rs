@@ -86,7 +86,9 @@ fn list_json(body: &[u8]) -> Option<Value> {
     Some(json!({"metadata": {"resourceVersion": text(metadata, REVISION_OF_LIST)}, "items": items}))
 }
 
-/// Returns an object's revision and annotation keys as JSON, even if it does not decode.
+/// Returns the revision and the annotation keys of a protobuf object as JSON.
+///
+/// Ignores the rest of the metadata after an invalid field. A revision that is not found is the empty string.
 fn object_json(message: &[u8]) -> Value {
     let metadata = field(message, METADATA).unwrap_or_default();
     let annotations = WireFields::new(metadata).map_while(Result::ok);

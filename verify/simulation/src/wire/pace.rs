@@ -60,7 +60,7 @@ pub(super) struct Pace {
     no_list_before: Option<Instant>,
     /// Whether the informer compares its cache with the server, so the source may list at any time.
     compared: bool,
-    /// Whether the most recent line of a watch was an event of the fault "old object sent again".
+    /// Whether the most recent line of a watch was an old object that the server sent again.
     heard_old: bool,
 }
 

@@ -37,9 +37,9 @@ const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 /// Both the resync period and the period of the informer's check for due resyncs are less than 60 s.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
-/// Number of requests that each source may send in addition to [`PER_MINUTE`].
+/// Number of requests that each source (reflector) may send in addition to [`PER_MINUTE`].
 const BURST: usize = 30;
-/// Requests that each source may send per started minute, in addition to [`BURST`].
+/// Requests that each source (reflector) may send per started minute, in addition to [`BURST`].
 const PER_MINUTE: usize = 20;
 
 /// Value of the label `v` in pods that replace objects that failed to decode.
@@ -83,7 +83,10 @@ impl<K: Stored> World<'_, K> {
         self.wire.wrong().map_or(Ok(()), Err)
     }
 
-    /// Checks that objects that failed to decode are counted and no longer returned.
+    /// Checks that the informer's status and snapshot are correct for objects that failed to decode.
+    ///
+    /// The status must report as many of them as the snapshot. An object that fails to decode when this
+    /// function reads it must be absent from later snapshots.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,
@@ -184,9 +187,10 @@ impl<K: Stored> World<'_, K> {
         if self.harm.is_empty() { read } else { Ok(()) }
     }
 
-    /// Checks that the cache equals the server's state at each source's revision.
+    /// Checks that each source's part of the cache equals the server's state at the source's revision.
     ///
-    /// A [`Queue::DeltaFifo`] is not checked, because it does not apply changes in the order of revisions.
+    /// A source is a reflector for one namespace or for all namespaces. A cache that a [`Queue::DeltaFifo`]
+    /// updates is not checked, because this queue does not apply changes in the order of revisions.
     fn check_revision(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
         if !in_order || !self.harm.is_empty() {
@@ -271,7 +275,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Writes a decodable state to the server for each cached object that failed to decode.
+    /// Writes a new, valid state to the server for each object that failed to decode.
     fn write_broken(&mut self) {
         let snapshot = self.informer.informer.indexer().snapshot();
         let broken = truth::broken(&snapshot);
@@ -388,7 +392,8 @@ impl<K: Stored> World<'_, K> {
 
 /// Checks that each index of a snapshot contains the expected objects.
 ///
-/// If `reads_each_state` is true, the index `app` must not contain objects that fail to decode.
+/// `reads_each_state` is whether the index `app` decodes each state of an object. If so, the index must not
+/// contain objects that fail to decode.
 fn check_indices<K: Stored>(snapshot: &Snapshot<K>, reads_each_state: bool) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
     // Index functions that read the whole object can't index broken objects.

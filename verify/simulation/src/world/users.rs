@@ -37,7 +37,9 @@ impl<K: Stored> User<K> {
         self.handler.bound().is_some()
     }
 
-    /// Returns the maximum number of undelivered events of the handler, including the one that it processes.
+    /// Returns the limit on the notifications in the handler's buffer, including the one in progress.
+    ///
+    /// Without a limit, returns `usize::MAX`.
     pub(super) fn depth_max(&self) -> usize {
         let telling = 1;
         match self.handler.buffer {

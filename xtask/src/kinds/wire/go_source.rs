@@ -105,7 +105,10 @@ impl Package {
 }
 
 impl GoField {
-    /// Returns the keyword, such as `always` or `nonzero`, that states when Go writes this field to JSON.
+    /// Returns when Go writes this field to JSON, as a keyword of the generated table of protobuf messages.
+    ///
+    /// The keywords are `always`, `nonzero`, `sent`, `nullable` and `inline`. The header of the table
+    /// describes them. `field` is the same field in the proto file.
     pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
         let omits_empty = self.has("omitempty");
         if self.has("inline") {

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 #[derive(Debug)]
 pub(super) struct ProtoFile {
     pub(super) package: String,
-    /// Full name, which starts with the package, and fields of each message.
+    /// Full name (`package.Name`) and fields of each message.
     pub(super) messages: Vec<(String, Vec<ProtoField>)>,
 }
 

@@ -106,7 +106,9 @@ fn spoilt_frame(frame: &[u8]) -> Option<Bytes> {
     Some(Event { event_type, object }.frame())
 }
 
-/// Returns valid protobuf metadata with an invalid value, a number, as annotations.
+/// Returns a copy of `metadata` in which the field `annotations` is a number instead of a map.
+///
+/// The copy is well-formed protobuf, but a client can't decode it as `ObjectMeta`.
 fn spoilt_metadata(metadata: WireValue<'_>) -> Option<Vec<u8>> {
     let mut spoilt = Vec::new();
     let mut is_written = false;

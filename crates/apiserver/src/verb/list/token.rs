@@ -107,7 +107,10 @@ fn no_base64(error: &DecodeError) -> String {
     }
 }
 
-/// Returns the message for a JSON error, as Go's decoder writes it in common cases.
+/// Returns the error message for invalid JSON.
+///
+/// The message is that of Go's decoder if the JSON ends early, or if it has a syntax error and does not
+/// start with `{`. In all other cases, the message is that of `serde_json`.
 fn no_json(json: &[u8], error: &serde_json::Error) -> String {
     match json.first() {
         _ if error.is_eof() => "unexpected end of JSON input".to_owned(),

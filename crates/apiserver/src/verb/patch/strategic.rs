@@ -34,7 +34,7 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 pub(super) enum Known {
     Struct(&'static Definition),
     Map,
-    /// The object, such as an unknown member, has no schema.
+    /// No schema, for example for the value of an unknown member.
     Nothing,
 }
 
@@ -138,7 +138,11 @@ fn delete_from_list(
     Ok(())
 }
 
-/// Applies `$retainKeys`: removes unlisted members, or rejects a patch that sets unlisted members.
+/// Applies `$retainKeys`: removes the members of `original` that the directive does not list.
+///
+/// # Errors
+///
+/// Returns an error if the directive is not a list, or if the patch sets an unlisted member.
 fn retain_keys(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,

@@ -43,7 +43,7 @@ pub(super) struct Registration {
 pub(super) enum Backlog {
     Objects {
         entries: std::vec::IntoIter<Arc<Entry>>,
-        /// Encoded bytes of a chunk that is too large to be sent at once. These bytes are not sent yet.
+        /// The unsent part of a chunk that is too large to be sent at once; otherwise empty.
         rest: Bytes,
         /// Revision of the bookmark that ends the initial events. `None` if no such bookmark is sent.
         end: Option<u64>,
@@ -133,7 +133,7 @@ impl Backlog {
         Backlog::Events(told.into_iter())
     }
 
-    /// Returns the number of slots that the backlog occupies in the [`ResponseBudget`].
+    /// Returns the memory to reserve for the backlog, in slots of [`ResponseBudget::SLOT_BYTES`] bytes.
     pub(super) fn len(&self) -> usize {
         match self {
             Backlog::Objects { entries, end, .. } => {

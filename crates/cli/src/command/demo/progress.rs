@@ -75,7 +75,7 @@ pub(super) struct Missing {
     wanted: usize,
 }
 
-/// The progress of the demo. `seen` contains the objects that have had each kind of step.
+/// The progress of the demo. `seen` maps a kind of step to the objects that have had such a step.
 #[derive(Debug)]
 pub(super) struct Progress {
     goal: Goal,
@@ -168,7 +168,9 @@ impl Progress {
         self.pending.values().next().map(String::as_str)
     }
 
-    /// Describes what can't happen because a loop is left out.
+    /// Describes the effect of the left-out loop, such as `without the scheduler, 3 pods get no node`.
+    ///
+    /// Returns `None` if all loops run.
     pub(super) fn standstill(&self) -> Option<String> {
         let count = |kind| self.count(kind);
         Some(match self.goal.without? {

@@ -62,8 +62,9 @@ impl FaultPlan {
 }
 
 impl Read {
-    /// Activates the plan on the server. `kept` (there is a data directory) affects only the text of the
-    /// error.
+    /// Activates the plan on the server.
+    ///
+    /// `kept` is true if the server has a data directory. It affects only the text of the error.
     ///
     /// # Errors
     /// Returns an error if the plan resets the server to a revision that the server's history does not

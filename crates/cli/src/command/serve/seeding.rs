@@ -40,7 +40,7 @@ pub(super) struct Population {
     pub(super) template: Template,
     /// Number of seeded objects that the server already had before this run.
     pub(super) found: usize,
-    /// Number of objects that `--churn` maintains; it creates at most one more.
+    /// Number of objects to keep. `serve --churn` alternately creates and deletes one additional object.
     pub(super) count: u32,
     /// Numbers in the names of the objects that currently exist.
     pub(super) alive: Vec<u32>,
@@ -103,7 +103,8 @@ pub(super) fn is_stored(kind: &Kind) -> bool {
 
 /// Finds a kind by its plural, singular or short name, or by its plural and group, as kubectl does.
 ///
-/// If several kinds match, the first one in its group's preferred version is returned.
+/// If several kinds match, kinds in the preferred version of their group take precedence. If several kinds
+/// remain, returns the first one in the order of [`Kinds::iter`].
 pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
     let is_it = |kind: &&Kind| {
         kind.plural == name

@@ -21,7 +21,7 @@ fn pod(name: &str, node: Option<&str>) -> Value {
 
 /// Starts the agent of the node `node`, and returns after one second of virtual time.
 ///
-/// The first `doomed` containers that start fail within this second.
+/// Each of the agent's first `doomed` containers fails 400 ms after its start ([`LIFETIME`]).
 async fn at_work(server: &Server, node: &str, doomed: u32) -> ControlPlane {
     let (tell, _) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

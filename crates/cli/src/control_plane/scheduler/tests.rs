@@ -43,7 +43,9 @@ fn node_name(server: &Server, pod: &str) -> Value {
     pod["spec"]["nodeName"].clone()
 }
 
-/// Returns a control plane with a synced scheduler without workers, and a receiver of the scheduler's steps.
+/// Returns a control plane whose only loop is the scheduler, and a receiver of the loop's steps.
+///
+/// The caches are synced. The workers of the scheduler's queue start with [`ControlPlane::act`].
 async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

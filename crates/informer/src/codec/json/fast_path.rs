@@ -1,11 +1,13 @@
-//! Reads an object's identity without a JSON parser.
+//! Reads an object's identity ([`Identity`]) without a JSON parser.
 //!
-//! The JSON must have the layout that API servers write: it has no white space between tokens, and the fields
-//! of the identity contain no escapes. For any other layout, the result is `None`, and the caller must use a
-//! parser.
+//! The identity is the name, namespace, UID, resource version, labels, annotations and managed fields.
 //!
-//! The reader skips the metadata fields that are not part of the identity. It reads only their quotes and
-//! brackets. These fields are validated later, when the object is decoded.
+//! The JSON must have the layout that API servers write: it has no white space between tokens, and no escapes
+//! in the field names, name, namespace, UID, resource version and labels. For any other layout, the result is
+//! `None`, and the caller must use a parser.
+//!
+//! In all other metadata, which includes the annotations and managed fields, the module reads only the quotes
+//! and brackets to find the end of each value. These values are validated later, when the object is decoded.
 
 use std::borrow::Cow;
 

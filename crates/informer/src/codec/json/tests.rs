@@ -1,4 +1,6 @@
-//! Tests the splitters for list and watch responses. The bodies are split into chunks at every byte.
+//! Tests [`ListSplitter`] and [`WatchSplitter`], which split response bodies into objects and events.
+//!
+//! Some tests pass a body in two chunks, for every possible boundary, and in chunks of one byte.
 
 use bytes::Bytes;
 use expect_test::{Expect, expect};
@@ -154,7 +156,7 @@ fn a_kind_named_table_of_another_group_is_a_list() {
     assert!(split_list(&[body]).is_ok());
 }
 
-/// Returns the error for a list that starts with `begin` and repeats `more`.
+/// Passes `begin`, and then `more` repeatedly, to a [`ListSplitter`] until it fails; returns the error.
 fn endless_list(begin: &'static str, more: &'static str) -> String {
     let mut splitter = ListSplitter::new(1 << 10);
     let mut frames = Vec::new();

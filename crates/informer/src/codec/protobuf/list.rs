@@ -217,7 +217,10 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Selects the next state after the varint `value`: a field's length, or an ignored field's value.
+    /// Selects the next state after the varint that follows `tag`.
+    ///
+    /// `value` is the length of the field in bytes. For the wire type [`VARINT`], it is the value of the
+    /// field, which is ignored.
     fn measured(&mut self, tag: Tag, value: u64) -> Result<(), SplitError> {
         if tag & 7 == VARINT {
             self.state = State::Tag;

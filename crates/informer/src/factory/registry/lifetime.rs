@@ -23,7 +23,7 @@ pub(in super::super) enum Demand {
 }
 
 impl Demand {
-    /// Changes the value `before` to `after`, and returns whether the value was `before`.
+    /// If `self` equals `before`, sets `self` to `after` and returns true. Otherwise returns false.
     pub(super) fn becomes(&mut self, before: Self, after: Self) -> bool {
         let changes = *self == before;
         if changes {

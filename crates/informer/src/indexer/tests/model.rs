@@ -9,10 +9,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One random delta; every new state has a new revision.
+/// One random delta. Each [`Put`](Step::Put) has a new revision of the object.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A new state; `colours` is a bit mask, or `None` if the state failed to decode.
+    /// A new or updated object.
+    ///
+    /// The bits of `colours` select the colours in the object's label. With `None`, the object has failed to
+    /// decode.
     Put {
         name: u8,
         colours: Option<u8>,
@@ -30,7 +33,7 @@ enum Step {
     Bookmark,
 }
 
-/// One random batch of one source: several deltas, or a complete list.
+/// One random batch from one source (a list and watch): any number of deltas, or a complete list.
 #[derive(Clone, Debug)]
 enum Operation {
     Batch {
@@ -47,7 +50,9 @@ enum Operation {
 #[derive(Clone, Copy, Debug)]
 enum Item {
     AsItIs,
-    /// A new state with a bit mask of colours, or `None` if it failed to decode.
+    /// A new revision of the object.
+    ///
+    /// The bits select the colours in the object's label. With `None`, the object has failed to decode.
     Changed(Option<u8>),
 }
 
@@ -87,7 +92,10 @@ fn colour_names(bits: u8) -> Vec<&'static str> {
     chosen.map(|(_, colour)| colour).collect()
 }
 
-/// Creates a state; `colours` is a bit mask, or `None` if the state failed to decode.
+/// Returns the object `name` at `revision`.
+///
+/// The bits of `colours` select the colours in the object's label. With `None`, the object has failed to
+/// decode.
 fn state(name: &ObjectName, revision: u64, colours: Option<u8>) -> Object<K> {
     match colours {
         None => broken(&format!("{name}@{revision}")),

@@ -27,7 +27,7 @@ fn colour(indexer: &Indexer<K>) -> String {
     cached.labels().get("colours").unwrap().to_owned()
 }
 
-/// Returns three deltas that deliver the object: as a list, as a `Replaced` delta, and as a resync.
+/// Returns three types of delta that contain the object: `ReplacedAll`, `Replaced` and `Sync`.
 fn ways(object: &Object<K>) -> [DeltaKind<K>; 3] {
     [
         list(5, [object.clone()]),
@@ -97,7 +97,9 @@ fn a_store_counts_each_restore_once_and_no_suspicion() {
     }
 }
 
-/// Applies a queued update, a resync, a list of another epoch and a second resync, and returns the changes.
+/// Queues an update, a resync, a list of another epoch and a second resync, and then applies them all.
+///
+/// Returns the resulting changes as text, one per line.
 fn behind_what_waits(mut queue: impl Queue<K>) -> String {
     let (_, mut writer) = by_colour();
     let known = "a/x@3 red; a/y@2 red; a/z@1 red";

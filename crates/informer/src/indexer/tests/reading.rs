@@ -1,4 +1,4 @@
-//! Tests snapshots, and reads during changes of the store.
+//! Tests snapshots of the store, and reading from the store while it changes.
 
 use std::sync::{
     Arc, OnceLock,

@@ -10,7 +10,7 @@ use proptest::{
 
 use super::{Node, Tree};
 
-/// A tree with at most four entries or children per node, so that few keys need several levels.
+/// A tree with at most four entries or children per node. It has several levels even with few keys.
 type Narrow = Tree<u16, u32, 4>;
 
 fn entries(tree: &Narrow) -> Vec<(u16, u32)> {

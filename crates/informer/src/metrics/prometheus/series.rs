@@ -12,7 +12,7 @@ use super::super::{
     WorkQueueSampler,
 };
 
-/// Upper bucket bounds in seconds for batch times and event latencies, as in client-go.
+/// Upper bucket bounds in seconds for batch processing times and event latencies, as in client-go.
 const LATENCY: [f64; 12] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
@@ -176,7 +176,7 @@ impl<S: Clone> Samplers<S> {
     }
 }
 
-/// Converts a count to a float; rounding above 2⁵³ does not change a count's bucket.
+/// Converts a number to a float for a histogram; rounding above 2⁵³ does not change the bucket.
 #[expect(clippy::cast_precision_loss, reason = "said above")]
 fn float(count: u64) -> f64 {
     count as f64

@@ -56,7 +56,8 @@ impl Bench {
         }
     }
 
-    /// Applies a change from the reflector number `source`, which reaches `revision`, to the cache.
+    /// Applies a change from the reflector number `source` to the cache. `revision` is the reflector's new
+    /// revision.
     fn apply(&mut self, source: u32, revision: &str, kind: DeltaKind<Pod>) {
         self.apply_at(source, revision.into(), kind);
     }
@@ -198,7 +199,8 @@ async fn the_newer_of_cached_and_written_state_is_returned() {
     .await;
 }
 
-/// Behavior ★65 of `docs/client-go.md`: a deletion in the cache ends writes that are older or have its uid.
+/// Behavior ★65 of `docs/client-go.md`: when the cache applies the deletion of an object, the layer drops a
+/// local write with the object's name if the write has the object's uid or is older than the deletion.
 #[tokio::test(start_paused = true)]
 async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_one() {
     check_one(

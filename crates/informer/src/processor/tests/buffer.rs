@@ -1,5 +1,6 @@
-//! Tests a listener's buffer. The tests poll the buffer's futures one by one, so a missing wake-up makes a
-//! test fail.
+//! Tests a listener's buffer.
+//!
+//! To detect missing wake-ups, tests poll futures manually and check which changes wake them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests which events a new listener receives when the processor already has a cache.
+//! Tests which events a listener receives when it is added after the informer has synced.
 
 use super::*;
 

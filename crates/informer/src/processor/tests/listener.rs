@@ -22,7 +22,8 @@ use crate::{
 
 /// A test handler that waits for a permit before it records each event.
 ///
-/// `handle` panics for an added pod `early…`, and its future panics for an added pod `late…`.
+/// `handle` panics if the name of the added pod starts with `early`.
+/// The future that `handle` returns panics if the name starts with `late`.
 struct Gated {
     gate: Arc<Semaphore>,
     heard: Heard,

@@ -1,4 +1,5 @@
-//! Tests `DeltaFifo` with scripts of changes, and compares the popped batches with expected traces.
+//! Tests `DeltaFifo`: most tests run a script of queue operations, and compare the popped batches with
+//! expected text.
 
 mod first_lists;
 mod popped;

@@ -9,7 +9,7 @@ use crate::queue::DeltaFifo;
 #[derive(Default)]
 struct Keys {
     slots: Vec<Slot>,
-    /// Numbers of the sources whose empty first list no batch has reported as complete yet.
+    /// Numbers of the sources with an empty first list. The next pop reports one of these lists as complete.
     empty_lists: Vec<u32>,
     sync: Sync,
     /// Revisions that the last popped batch contained, each with the number of its source.
@@ -188,9 +188,10 @@ fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)>
     Some((NAMES[*name], Change(what, revision.to_string())))
 }
 
-/// Pops a key from both implementations, and puts the key back into both.
+/// Pops a key from both implementations. If `newer` is `None`, puts the key back into both.
 ///
-/// If `newer` is set, a later change of the key at this revision makes the queue reject the popped key.
+/// Otherwise, queues an update of the key at the revision `newer` in both, and asserts that `fifo` rejects
+/// the popped key.
 fn put_back(
     fifo: &mut DeltaFifo<K>,
     keys: &mut Keys,

@@ -3,7 +3,7 @@
 //! If an observation shows that the server has gone back, or may have gone back, another [`Epoch`] of
 //! revisions begins. The next list is then applied even if it is older than the store. In this table, the
 //! last revision is the newest one that the store has accepted. A probe is a LIST of one object that requests
-//! at least the last revision.
+//! at least the last revision. An end bookmark is the bookmark that ends the initial events of a watch.
 //!
 //! | observation | meaning |
 //! | --- | --- |
@@ -12,7 +12,7 @@
 //! | any other event or bookmark older than the last revision | undecided: an aggregated API server may send old objects late; a probe decides |
 //! | "too large resource version" in response to any request | undecided: the server may lag behind; the revision of the next list decides |
 //! | a request for a list by a consistency check | the server may have gone back |
-//! | the start of a reflector after an earlier reflector of the same source | the server may have gone back while the earlier reflector ran |
+//! | the start of a reflector that replaces an earlier reflector | the server may have gone back while the earlier reflector ran |
 
 use tokio::time::Instant;
 

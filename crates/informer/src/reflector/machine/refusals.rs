@@ -107,7 +107,9 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// Requires a probe (a check for an older server state) if a watch was opened since the last list.
+    /// Requires a probe if a watch was opened since the last list.
+    ///
+    /// A probe is a request that checks whether the server has gone back to an earlier state.
     fn require_probe_if_watched(&mut self) {
         if self.has_watched {
             self.probe.require();

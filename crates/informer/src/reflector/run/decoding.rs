@@ -22,7 +22,9 @@ use crate::{
 /// would save little time.
 const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
-/// Number of bytes after which a batch of whole events or list items is complete.
+/// Number of bytes after which no further event or list item is added to a parallel task.
+///
+/// While a parallel task runs, another one starts only when this many bytes are waiting.
 const BATCH_BYTES: usize = 512 * 1024;
 
 /// Number of bytes that the reading task decodes itself before it yields.
@@ -54,7 +56,9 @@ struct Decoding<K> {
 /// A queue that decodes events and list items, and returns them in the order of arrival.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
-    /// Decoder for the watch events that follow the initial list. These events need low latency.
+    /// Decoder that the reading task uses for the watch events after the initial list.
+    ///
+    /// These events need low latency. If the cache stores compressed objects, they are compressed later.
     at_once: Decoding<K>,
     /// Received events and list items that are not in a decoding task yet.
     waiting: VecDeque<Undecoded>,

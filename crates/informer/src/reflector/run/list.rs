@@ -20,7 +20,9 @@ use crate::{
 enum Staged<K> {
     /// Objects of a LIST, in the order of the responses.
     Listed(Vec<Object<K>>),
-    /// Objects of a streaming list by name, which can change until the end bookmark.
+    /// Objects of a streaming list, by name.
+    ///
+    /// The server can change and delete them until it sends the bookmark that ends the list.
     Streamed(BTreeMap<ObjectName, Object<K>>),
 }
 
@@ -32,9 +34,10 @@ pub(super) struct List<K> {
     pub(super) steps: ListSteps,
     /// Number of objects that failed to decode or have another kind, and of unknown events.
     skipped: usize,
-    /// Epoch of the reflector when the list last reused a stored object.
+    /// Epoch in which the list last reused a stored object instead of decoding a list item.
     ///
-    /// The list fails if the epoch changes later, because the server may have reused that object's revision.
+    /// The list is discarded if the reflector starts a new epoch before the list ends: a server that was
+    /// restored from a backup may use the same revision for another state of the object.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -77,7 +80,9 @@ impl<K> List<K> {
         }
     }
 
-    /// Adds an object. Returns `false` if the object replaces one of a streaming list.
+    /// Adds an object. In a streaming list, replaces the object with the same name.
+    ///
+    /// Returns `false` if an object was replaced.
     pub(super) fn stage(&mut self, object: Object<K>) -> bool {
         match &mut self.staged {
             Staged::Listed(objects) => {
@@ -162,8 +167,8 @@ impl<K: Send + Sync + 'static> List<K> {
 
 /// Returns the object of a decoding result, or `None` if it can't be stored.
 ///
-/// Calls `skipped` if the object failed to decode or has another kind. An object that failed to decode may
-/// still be stored, without content.
+/// Calls `skipped` if the object failed to decode or has another kind. An object that failed to decode is
+/// returned without content if its name, namespace and revision are valid.
 pub(super) fn usable<K>(
     decoded: Decoded<K>,
     report: &Reporter,

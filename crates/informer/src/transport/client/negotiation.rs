@@ -1,8 +1,8 @@
-//! Selects the encoding of requests: the default encoding of the object type, or JSON if the server rejects
-//! protobuf.
+//! Selects the encoding of responses: the default of the object type, or JSON if the server rejects protobuf.
 //!
-//! Guarantees: if the server rejects the media types of protobuf, the module sends the request once more, and
-//! accepts only JSON. No other request is sent twice. The module does not read the bodies of responses.
+//! Guarantees: if the server responds with 406 to a request that accepts protobuf, the module sends the
+//! request once more, with an `Accept` header that allows only JSON. No other request is sent twice. The
+//! module does not read the bodies of responses.
 
 use std::{any::type_name, sync::atomic::Ordering};
 
@@ -53,7 +53,7 @@ pub(super) fn default_encoding<K: Resource>() -> Encoding {
 }
 
 impl<K> ListWatch<K> {
-    /// Sends a request, and sends it again in JSON if the server responds to protobuf with 406.
+    /// Sends a request, and requests JSON instead if the server rejects protobuf with status 406.
     ///
     /// If the second request succeeds, all later requests accept only JSON.
     pub(super) async fn negotiate(

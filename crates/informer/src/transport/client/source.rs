@@ -28,7 +28,9 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Time before a certificate's expiry at which the client is replaced, equal to kube's time for tokens.
+/// Time before a certificate's expiry at which the client is replaced.
+///
+/// Kube refreshes the tokens of credential plugins equally long before they expire.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
 
 /// Minimum time between two attempts to create a client, which may start a credential plugin.
@@ -268,7 +270,9 @@ impl Rotation {
         new
     }
 
-    /// Schedules the replacement, at `at` or earlier, of the client created at `since`.
+    /// Schedules the replacement of the client created at `since` for the time `at`.
+    ///
+    /// Keeps an earlier scheduled time. Does nothing if the current client was not created at `since`.
     fn replace(&self, since: Instant, at: Instant) {
         if let Some(current) = &mut *self.current.lock()
             && current.since == since

@@ -107,7 +107,7 @@ fn compiled_in() -> Option<CryptoProvider> {
     aws_lc_rs.or_else(|| ring::default_provider().provider())
 }
 
-/// Return type of stand-ins for functions of rustls or kube that a disabled feature omits.
+/// Return type of all stand-in functions. The real functions of rustls and kube return other types.
 struct Absent;
 
 // The compiler calls a stand-in dead code if a feature shadows it.

@@ -84,7 +84,7 @@ impl Resource for Odd {
     }
 }
 
-/// A `ListerWatcher` that describes its collection, and whose lists and watches never complete.
+/// A `ListerWatcher` of all ConfigMaps, whose lists and watches never complete.
 struct Unasked;
 
 impl ListerWatcher for Unasked {
@@ -111,7 +111,7 @@ fn named(name: &str) -> Odd {
     })
 }
 
-/// A snapshotter and the temporary directory of its file, which is removed on drop.
+/// A snapshotter that saves to a file in a temporary directory. Removes the directory on drop.
 struct World {
     snapshotter: Arc<Snapshotter<Odd>>,
     folder: PathBuf,

@@ -18,9 +18,10 @@ enum Operation {
     Drain,
 }
 
-/// A model with the fields and rules of client-go's queue, with one difference, which this library shares.
+/// A model with the fields and rules of client-go's queue, except for one rule.
 ///
-/// After `ShutDownWithDrain`, workers still receive items that were added again during their processing.
+/// After `ShutDownWithDrain`, client-go ends each worker that finds the queue empty. This model and the
+/// library let the worker wait if another worker processes an item that was added again.
 #[derive(Default)]
 struct Reference {
     dirty: Vec<u8>,

@@ -1,5 +1,6 @@
-//! Tests that the cache matches the server in three cases: custom keys, objects without a key or a
-//! revision, and a relist that returns unchanged objects.
+//! Tests of the cache with custom keys, failing key functions, and objects without a `resourceVersion`.
+//!
+//! Also tests the events of a relist, resyncs with a `DeltaFifo`, and `Snapshot::revision`.
 
 use std::time::Duration;
 

@@ -34,8 +34,11 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// A queue that releases the blocked handler [`Stepping`] while `pop_batch` runs, when the handler's buffer
-/// is full.
+/// A queue that unblocks the handler [`Stepping`] when `pop_batch` is called with a `room` of zero. `room` is
+/// zero while the handler's buffer is full.
+///
+/// Before `pop_batch` returns, it waits until the handler receives its next event, which makes room in the
+/// buffer.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,
@@ -78,11 +81,11 @@ impl Queue<Pod> for RoomMadeMeanwhile {
     }
 }
 
-/// Number, from 1, of the event in which [`Stepping`] blocks: the first change after `Synced`.
+/// [`Stepping`] blocks in its third event, which is the first change after `Synced`.
 const HELD: usize = 3;
 
-/// A handler that blocks at event [`HELD`] until [`RoomMadeMeanwhile`] releases it, and reports the next
-/// event.
+/// A handler that blocks in event number [`HELD`] until [`RoomMadeMeanwhile`] unblocks it. When the handler
+/// receives the next event, it notifies the queue.
 struct Stepping {
     heard: watch::Sender<usize>,
     let_go: mpsc::Receiver<()>,

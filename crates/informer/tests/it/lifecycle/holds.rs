@@ -1,5 +1,6 @@
-//! Tests of `Hold`, a handle that keeps an informer of a factory running. The informer stops a grace period
-//! after its last hold is dropped.
+//! Tests of `Hold`, a handle that keeps an informer of a factory running.
+//!
+//! After its last hold is dropped, the informer runs for a grace period, and then stops.
 
 use std::{sync::Barrier, thread};
 

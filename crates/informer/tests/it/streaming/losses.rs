@@ -1,7 +1,6 @@
-//! Tests of streaming lists and watches whose connection sends no more data, or whose
-//! server was restored.
+//! Tests of streaming lists and watches whose connection breaks or is silent, or whose store is full.
 //!
-//! Also tests watches whose store has no free space for the next change.
+//! Also tests that an informer detects a server that was restored to an earlier revision.
 
 use kube_informer::{ObjectName, reflector::Reflector, shared_informer::ListenerBuffer};
 use kube_informer_apiserver::Verb;
@@ -183,9 +182,10 @@ async fn white_space_between_events_does_not_reset_the_silence_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_ignored_without_bookmarks_and_its_limit_is_configurable() {
-    /// Returns the number of watches of an informer whose watches send no data for 15 minutes.
+    /// Returns the number of watch requests of an informer whose server stops sending data for 15 minutes.
     ///
-    /// `silence` is the maximum time between two events or bookmarks of a watch.
+    /// `silence` is the maximum time between two events or bookmarks of a watch. If `bookmarks` is false,
+    /// the server never sends a bookmark.
     async fn watches(silence: Duration, bookmarks: bool) -> usize {
         let faults = if bookmarks {
             ""

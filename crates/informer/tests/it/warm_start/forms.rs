@@ -1,5 +1,8 @@
-//! Tests of saved stores of decoded, packed and lazy caches. Packed and lazy caches save and load JSON
-//! without decoding objects. Each type of cache can load the store that another type has saved.
+//! Tests that decoded, packed and lazy caches save their objects to a file, and load them from it.
+//!
+//! A packed cache compresses its objects. A lazy cache keeps the bytes of an object until its first read.
+//! Both save and load objects without decoding them. Each type of cache can load a file that another type
+//! has saved.
 
 use std::borrow::Cow;
 
@@ -64,9 +67,9 @@ impl Resource for Tallied {
     }
 }
 
-/// Runs an informer until it has synced, and stops it, which saves the cache.
+/// Runs an informer until it has synced, then stops it. The informer saves its objects when it stops.
 ///
-/// Then calls `look`, and returns whether the start was warm or cold.
+/// Calls `look` after the stop, and returns the [`WarmStart`] from the informer's status.
 async fn start(builder: Builder<Tallied>, look: impl FnOnce(Lister<Tallied>)) -> Option<WarmStart> {
     let (pods, controller) = builder.build();
     let synced = async { pods.wait_for_sync().deadline(LONG).await.unwrap() };

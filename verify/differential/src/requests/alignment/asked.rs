@@ -1,5 +1,8 @@
-//! Parses the requests in the answer to an operation: the parameters and the result of each request, and the
-//! kind of the pause before the request.
+//! Parses the text of the requests that a reflector sent after one operation of a test sequence.
+//!
+//! An operation changes objects or injects faults. Its answer is a text with all requests that followed, and
+//! the content of the store. Each request is parsed into its parameters, its result, and the kind of the
+//! pause before it.
 //!
 //! This module does not compare the requests of client-go and the library.
 
@@ -22,9 +25,9 @@ pub(super) enum Pause {
     Repeat,
     /// The time after which the library ends a streaming list that delivered nothing.
     InitialEvents,
-    /// The minimum of one minute between probes, which are lists of one object that the library sends while
-    /// its
-    /// watch is open.
+    /// The pause before a probe (a list of one object) that the library sends while its watch is open.
+    ///
+    /// After an answered probe, the library waits at least one minute before the next probe.
     Minute,
     /// Any other pause, which no rule accepts.
     Strange,
@@ -61,7 +64,9 @@ pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
     Some((requests.collect(), store))
 }
 
-/// Returns whether `label` is the minimum in seconds of the backoff delay with index `nth`.
+/// Returns whether `label`, in seconds, is the minimum of the backoff delay with index `nth`.
+///
+/// Each backoff delay is random between its minimum and twice its minimum.
 fn is_nth(label: &str, nth: usize) -> bool {
     const LABELS: [&str; 6] = ["0.8", "1.6", "3.2", "6.4", "12.8", "25.6"];
     match LABELS.get(nth) {
@@ -141,9 +146,9 @@ fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Returns whether the server, or a proxy, was unavailable for the request `before`, which has an outcome.
+/// Returns whether the request `before` failed because the server or a proxy was unavailable.
 ///
-/// If there is no such request, returns whether the operation `verb` breaks the connection.
+/// If `before` is `None`, returns whether the operation `verb` breaks the connection.
 fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     match before {
         None => LOSE.contains(&verb),
@@ -196,7 +201,9 @@ pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     lists.filter(|revision| !revision.is_empty()).collect()
 }
 
-/// Returns whether a list may be newer than the watch, because another resource changed last.
+/// Returns whether a list may have a newer revision than the last watch event.
+///
+/// This is so if the last change was to a resource that the reflector does not watch.
 pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     let done = moment.sequence.operations[..=moment.at].iter().rev();
     let verbs = done.flat_map(|operation| {
@@ -208,9 +215,10 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     last.next() == Some("elsewhere")
 }
 
-/// Returns, for each of the library's requests in the last operation, whether the request may be a probe.
+/// For each request that the library sent after the current operation, returns whether it may be a probe.
 ///
-/// A probe is a list of one object after a lost connection or the early end of a watch.
+/// A probe is a list of one object. The library may send a probe after a watch failed because the server was
+/// unavailable, lost its connection, or was closed, until a list receives a response.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

@@ -1,8 +1,9 @@
 //! Merges lists for a strategic merge patch: lists of objects by merge key, primitives as sets.
 //!
 //! Guarantees: in a merged list, items of the patch have the patch's order, and all other items have the
-//! object's order. Each of the other items precedes the first patch item that follows it in the object's
-//! list. For example, the object's list `a, b, c` and the patch's list `c, a` result in `b, c, a`.
+//! object's order. Each other item is placed as late as possible, but before every patch item that follows it
+//! in the object's list. For example, the object's list `a, b, c` and the patch's list `c, a` result in
+//! `b, c, a`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -238,8 +239,8 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
 
 /// Returns the list that Kubernetes uses to place the items that `$setElementOrder` does not name.
 ///
-/// It is the stored list without the items that `patch` deletes. For each deleted item, the list contains
-/// one new item of `patch`, if there is one.
+/// The list contains the items of `original` that `patch` does not delete, and then the first new items of
+/// `patch`. The number of new items in the list is at most the number of deleted items.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -264,8 +265,8 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
 
 /// Sorts `merged`: items in `places` by their position there, all other items by `server_places`.
 ///
-/// The keys of both maps are identities ([`identity`]). `server_places` contains positions in the stored
-/// list. Each of the other items precedes the first item of `places` that follows it in the stored list.
+/// The keys of both maps are identities ([`identity`]). Each other item is placed as late as possible, but
+/// before every item of `places` that has a greater position in `server_places`.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,

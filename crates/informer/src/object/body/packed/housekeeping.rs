@@ -75,10 +75,10 @@ enum Walk {
 /// Progress of compressing the store's objects again with the newest dictionary.
 #[derive(Default)]
 struct Repacking {
-    /// Number of dictionaries that were trained before the first iteration.
+    /// Number of trained dictionaries at the start of this work, to detect a newer dictionary.
     generation: u64,
     walk: Walk,
-    /// Whether a second iteration follows, for objects added during the first one.
+    /// Whether to iterate over the store a second time, for objects added during the first iteration.
     again: bool,
 }
 
@@ -239,10 +239,10 @@ impl<K: Send + Sync + 'static> Packer<K> {
         }
     }
 
-    /// Trains a dictionary if due, and then compresses `staged`, the received part of the current list.
+    /// Trains a dictionary if due. If there is a new dictionary, compresses `staged` again with it.
     ///
-    /// Later calls of [`step`](Housekeeping::step) compress the store. `more_comes` is whether the list
-    /// continues.
+    /// `staged` is the received part of the current list, and `more_comes` is whether the list continues.
+    /// Later calls of [`step`](Housekeeping::step) compress the objects in the store with the new dictionary.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
         self.training.tend(&self.decoder, more_comes).await;
         let generation = self.decoder.packing().generation();

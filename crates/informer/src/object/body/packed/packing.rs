@@ -23,7 +23,9 @@ use self::{
 /// Default number of objects for one training of a dictionary, which takes some 20 ms for pods.
 pub(super) const SAMPLES: usize = 256;
 
-/// Maximum number of doublings of the number of objects that are skipped after a failed training.
+/// Maximum number of times that the pause after a failed training doubles.
+///
+/// The pause is the number of objects that are skipped before sampling starts again.
 const PAUSES: u32 = 12;
 
 /// Compresses the objects of one informer, and trains the compression dictionaries.
@@ -114,10 +116,10 @@ impl Packing {
         changed
     }
 
-    /// Returns whether enough samples exist, and no object uses a dictionary before the current one.
+    /// Returns whether a training is due: enough samples exist, and at most one dictionary is in use.
     ///
-    /// `more_comes` is whether the server will send more objects of the list in progress. If it will, more
-    /// samples are required.
+    /// `more_comes` is whether more objects follow at once, as during a list. If so, a training requires more
+    /// objects.
     pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }

@@ -1,5 +1,7 @@
-//! Tests that each packed object returns its own content although all objects share one decoder, and that a
-//! decode error is reported only once.
+//! Tests of objects that a cache stores as compressed bytes and decodes when they are read.
+//!
+//! Each object returns its own content although all objects share one decoder. A decode error is reported
+//! only once.
 
 use std::sync::atomic::AtomicUsize;
 

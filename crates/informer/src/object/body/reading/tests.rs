@@ -1,4 +1,7 @@
-//! Tests that the count of undecoded objects is never too low while readers and a writer run concurrently.
+//! Tests the count of stored objects that are not decoded yet.
+//!
+//! The tests include concurrent readers with a writer, and the copy that replaces an object after decoding has
+//! failed.
 
 use std::thread;
 

@@ -84,7 +84,7 @@ async fn a_probe_rejected_as_unavailable_or_unauthorized_is_still_required() {
     }
 }
 
-/// Requests watches that time out without response headers, and returns their timeouts in seconds.
+/// Requests watches that receive no response headers. Returns the header timeout of each watch in seconds.
 fn header_timeouts(machine: &mut Machine, watches: usize) -> Vec<u64> {
     let now = Instant::now();
     let mut allowed = Vec::new();

@@ -149,7 +149,7 @@ fn without_metadata() -> Vec<Step> {
     ]
 }
 
-/// Returns steps that delete the object from a valid and from an invalid state.
+/// Returns steps that delete the object while its stored state is valid, and while it is invalid.
 ///
 /// In the last step, the stored state is valid, but the deletion delivers an invalid final state.
 fn deletions() -> Vec<Step> {

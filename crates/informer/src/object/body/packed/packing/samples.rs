@@ -8,15 +8,16 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 
 /// Maximum number of samples for one dictionary.
 ///
-/// Four times this number makes objects at most 3 % smaller, but training three to four times as long.
+/// With four times as many samples, the compressed objects are at most 3 % smaller, but the training takes
+/// three to four times as long.
 const TAKEN_MAX: usize = 64;
 
-/// Minimum total bytes of the added objects for a training with only [`TAKEN_MAX`] objects.
+/// Total bytes of the added objects at which [`TAKEN_MAX`] objects are enough for a training.
 ///
 /// This bounds the memory of objects that wait uncompressed for the first dictionary.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// A training during a list requires this many times the objects that a training after the list requires.
+/// Minimum objects for a training during a list, as a multiple of the minimum after the list.
 ///
 /// The samples then come from more workloads, which saves 9 % of memory for pods.
 const SPREAD: usize = 4;
@@ -81,7 +82,10 @@ impl Samples {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether fewer than `objects` objects are enough for a training, because they are large.
+    /// Returns whether the added objects are enough for a training because they are large.
+    ///
+    /// The minimum is [`SEEN_BYTES_MAX`] bytes in total, and [`TAKEN_MAX`] or `objects` objects, whichever is
+    /// smaller.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }

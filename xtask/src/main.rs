@@ -51,8 +51,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Check that the commands in the Markdown files work, and run them only if CI does not (needs bash, curl
-    /// and kubectl)
+    /// Run the commands in the Markdown files to check that they work, except commands that CI runs or that
+    /// `exceptions.rs` excludes (needs bash, curl and kubectl)
     Commands {
         /// Run only the commands of these documents, for example `docs/server.md`
         documents: Vec<String>,

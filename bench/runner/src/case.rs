@@ -45,7 +45,7 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) program: Program,
     pub(crate) arguments: Vec<String>,
-    /// Number of pods on the server that serves generated objects, or `None` if no server runs.
+    /// Number of pods on the server that the runner starts for this case, or `None` to start no server.
     pub(crate) source: Option<u32>,
     /// Maximum number of times that the runner measures this case.
     pub(crate) rounds: usize,

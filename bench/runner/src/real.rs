@@ -65,9 +65,9 @@ pub(crate) struct Options {
 /// Name of the case that measures the server's CPU time while no client watches.
 const NO_CLIENT: &str = "no client";
 
-/// Name of the case in [`Samples`] that describes the pods.
+/// Name in [`Samples`] of the entry that contains the number and the mean size of the server's pods.
 ///
-/// Its two fields are the number of pods and the mean size of a pod in bytes of JSON.
+/// The size is in bytes of JSON. This entry is not the result of a measured case.
 const SERVED: &str = "served";
 
 /// Name, program and arguments of each measured case.

@@ -29,9 +29,9 @@ use crate::source::{Follower, Reader};
 /// Approximate number of bytes that a body generates at once.
 const MADE: usize = 64 * 1024;
 
-/// Maximum number of objects or changes read from a [`Reader`] at once.
+/// Maximum number of objects or changes that a body reads from its [`Reader`] at once.
 ///
-/// Eight pods have about [`MADE`] bytes of JSON.
+/// The JSON of eight pods has about 64 KiB, which is the amount that a body generates at once ([`MADE`]).
 const BATCH: usize = 8;
 
 /// Initial capacity of a body's buffer in bytes, enough for pods of usual size.

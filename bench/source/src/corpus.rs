@@ -4,8 +4,8 @@
 //! Guarantees:
 //! - The same kind, number of objects and seed always give the same objects.
 //! - The objects are ordered by namespace and name, as in a list of an API server.
-//! - A corpus keeps at most 2,000 templates in memory. The bytes of an object are generated from its template
-//!   when the object is sent.
+//! - A [`Corpus`], which is a set of generated objects, keeps at most 2,000 templates in memory. The bytes of
+//!   an object are generated from its template when the object is sent.
 
 mod application;
 mod config_map;
@@ -26,7 +26,9 @@ use workload::Workload;
 /// Maximum number of workloads, which are groups of objects generated from one template, in a corpus.
 const WORKLOADS_MAX: usize = 2_000;
 
-/// Minimum number of objects per workload, on average. A corpus with fewer objects has one workload.
+/// Minimum of the mean number of objects per workload.
+///
+/// A corpus whose total number of objects is below this minimum has one workload.
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
 /// Mean number of pods on each node of the simulated cluster.

@@ -58,7 +58,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// `*` matches every verb or every resource.
 /// `from` selects requests whose `User-Agent` header contains the given text.
 /// `skip=N` leaves the first `N` matching requests unaffected.
-/// `chance=P%` is the probability with which each other matching request is affected.
+/// `chance=P%` is the probability with which the rule affects a matching request that is not skipped.
 /// `xN` limits the number of affected requests.
 /// A name that contains a space, `:`, `;`, `#` or `"` must be in double quotes with JSON's escapes.
 /// The `TEXT` of a `send` must always be in such quotes.

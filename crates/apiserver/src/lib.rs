@@ -38,10 +38,11 @@
 //! The server checks client input against the fields of the kind.
 //! The query parameter `fieldValidation` selects how the server reports unknown fields and duplicate members:
 //! `Strict` rejects the request, `Warn` (the default) returns warnings, and `Ignore` reports nothing.
-//! Unknown fields are never stored.
-//! For a kind that was [added](Builder::kind), only the fields inside `metadata` are checked.
+//! Unknown fields of a request are never stored.
+//! For a kind that was [added](Builder::kind), only the fields inside `metadata` are checked, and all other
+//! fields are stored.
 //! Types are not checked: a string is accepted where Kubernetes requires a number.
-//! Direct calls such as [`Server::create`] store fields of any name.
+//! Direct calls such as [`Server::create`] are not requests, and store fields of any name.
 //! The next write of such an object by a client removes the unknown fields.
 //! `/openapi/v3` describes the fields as far as `kubectl` needs them.
 //!

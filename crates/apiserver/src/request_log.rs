@@ -67,9 +67,10 @@ pub struct LoggedRequest {
     ///
     /// The status remains `None` if a fault resets the connection.
     pub status: Option<u16>,
-    /// Resource version of the list or object in the response, or of the bound or deleted object.
+    /// Resource version of the list or object in the response.
     ///
-    /// `None` for any other response.
+    /// If the response to a deletion or to a POST on `pods/binding` contains no object, this is the resource
+    /// version of the deleted object or of the pod. `None` for any other response.
     pub revision: Option<u64>,
     /// Faults that have affected the request or its response, without duplicates, in order of their first
     /// effect.

@@ -171,10 +171,10 @@ impl Shared {
         self.revision.send_replace(event.revision);
     }
 
-    /// Ends lists and watches that may still use object versions that the event history has dropped.
+    /// Ends responses and watches that may use object versions that the event history has dropped.
     ///
-    /// Evicts the responses that started at or before `forgotten_at`, the commit time of the newest dropped
-    /// event. Closes the watches that have a dropped event in their queue.
+    /// Aborts the unfinished responses that started at or before `forgotten_at`, the commit time of the
+    /// newest dropped event. Closes the watches that have a dropped event in their queue.
     fn let_go(&self, state: &mut State, forgotten_at: Instant) {
         self.response_budget.evict_until(forgotten_at);
         let State {

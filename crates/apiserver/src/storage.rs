@@ -250,8 +250,9 @@ impl Storage {
 
     /// Checks the memory of old object versions that only unfinished lists and watches still use.
     ///
-    /// If this memory exceeds its limit, returns the commit time of the newest event dropped from a log. A
-    /// list of the latest revision that started after this time uses none of these versions.
+    /// If this memory exceeds its limit, returns the commit time of the newest event that the event logs have
+    /// dropped. A list that started after this time uses none of these versions, unless it requested an older
+    /// revision.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }

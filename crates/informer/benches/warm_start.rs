@@ -51,7 +51,9 @@ const OBJECTS: usize = 100_000;
 
 const ROUNDS: usize = 3;
 
-/// Maximum peak memory while the packed cache loads, as a multiple of the memory 2 s after the load.
+/// Maximum peak resident memory while a process loads the packed (compressed) cache.
+///
+/// The value is a multiple of the process's resident memory two seconds after the load.
 const PEAK_MAX: f64 = 1.15;
 
 const POLL_MAX: Duration = Duration::from_millis(5);

@@ -109,9 +109,11 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the byte index after `{"metadata":` if the JSON begins with this text.
+    /// Returns the byte index after `{"metadata":` if the JSON begins with this text, otherwise `None`.
     ///
-    /// For protobuf, returns the placeholder `Some(0)` if the object has no envelope, otherwise `None`.
+    /// API servers begin list items of built-in kinds with this text. In protobuf, list items have no
+    /// envelope instead. For protobuf, the method returns `Some(0)` if the object has no envelope, otherwise
+    /// `None`. The 0 has no meaning, because [`Encoded::identity_at`] ignores the index for protobuf.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
@@ -174,9 +176,14 @@ impl<'a> Encoded<'a> {
 
     /// Like [`Encoded::cut`], but does not search JSON for the annotations and the managed fields.
     ///
-    /// `identity` contains both as slices of the object's JSON. For a JSON object, returns `None` if
-    /// `pruning` can drop other fields, if the key of a dropped field is escaped, or if a value is invalid.
-    /// The caller must then use [`Encoded::cut`].
+    /// `identity` must be the identity of this object. In JSON, it contains both fields as slices of the
+    /// object's bytes.
+    ///
+    /// Never returns `None` for protobuf. Returns `None` for JSON in three cases, in which the caller must
+    /// use [`Encoded::cut`]:
+    /// - `pruning` can drop fields other than these two;
+    /// - the key of one of the two fields is escaped;
+    /// - `pruning` drops parts of one of the two fields, and the value of this field is invalid JSON.
     pub(crate) fn cut_found(
         self,
         pruning: &Pruning,

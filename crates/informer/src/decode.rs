@@ -181,10 +181,10 @@ where
         }
     }
 
-    /// Reads the [`Identity`] (name, revision, …) if `known`, pruning or on-demand decoding needs it.
+    /// Reads the [`Identity`] (name, revision, …) of an object, if it is needed and `at` is not `None`.
     ///
-    /// `at` is the byte position of the value of `metadata` in JSON. If `at` is `None`, returns `None`. For
-    /// protobuf, any number has the same effect.
+    /// The identity is needed if `known` is not `None`, if fields are pruned, or if objects are decoded on
+    /// demand. `at` is the byte position of the value of `metadata` in JSON. Protobuf accepts any position.
     fn identity<'a>(
         &self,
         encoded: Encoded<'a>,

@@ -3,11 +3,13 @@
 //! - A read compares the revisions of the cached state and of the local write, and returns the newer one.
 //! - A read does not return an object whose deletion was recorded with [`MutationCache::delete`], even if the
 //!   cache still contains it.
-//! - A write is dropped when the revision of the cache reaches the write's revision. The cache then contains
-//!   the write or a newer state, or the object was deleted.
+//! - A write is dropped when the revision of the cache reaches the write's revision, or when the cache
+//!   removes the object. The cache then contains the write or a newer state, unless the object was deleted
+//!   or the informer's selector excludes it.
 //! - Writes and deletions have a maximum lifetime, and their numbers are limited.
-//! - [`MutationCache::lapsed`] reports each write or deletion that was dropped before the cache contained its
-//!   result. Reads then return the cached state again, and handlers may receive no event for this change.
+//! - [`MutationCache::lapsed`] reports each write or deletion that was dropped although the cache never
+//!   contained its result. Reads then return the cached state again, and handlers may receive no event for
+//!   this change.
 //!
 //! If the caller can wait for the cache, [`wait_for_revision`](SharedInformer::wait_for_revision) is simpler.
 //!

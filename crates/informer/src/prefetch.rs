@@ -65,7 +65,8 @@ pub(crate) struct Prefetch<K> {
     expansion: Expansion<K>,
     /// The next events to return, already removed from `expansion`.
     current: VecDeque<Event<K>>,
-    /// The window of events to return after `current`. Decoding threads decode some objects of this window.
+    /// At most [`WINDOW`] events to return after `current`. Decoding threads decode some of their objects in
+    /// advance.
     upcoming: VecDeque<Event<K>>,
     /// Number of events of the current notification that were returned to the handler.
     given: Arc<AtomicUsize>,

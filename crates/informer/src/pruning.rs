@@ -41,7 +41,7 @@
 //! the `name`, `namespace`, `uid`, `resourceVersion` and `labels` in `metadata`. Other metadata must be
 //! named, such as `metadata.deletionTimestamp`. A named path is kept with everything below it, except pruned
 //! paths: `keep spec` with `prune spec.volumes` keeps all of `spec` except the volumes. The maps and arrays
-//! around a kept field are kept, even if they become empty.
+//! on the path to a named field are kept even without the field, for example as `spec: {}`.
 
 mod pruned;
 
@@ -307,8 +307,8 @@ impl Members {
 
     /// Adds a rule that keeps the value at this path, unless a rule already keeps it.
     ///
-    /// In each nested map on the path, pruning then removes the fields that no rule names. The rule for all
-    /// other members of this map does not change.
+    /// Pruning then removes the members without a rule from each map below `self` on the path. The rule
+    /// [`others`](Self::others) of `self` does not change.
     fn keep(&mut self, path: &[impl AsRef<str>]) {
         let Some((first, rest)) = path.split_first() else {
             return;

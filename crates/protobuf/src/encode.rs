@@ -204,8 +204,8 @@ impl Encoder {
     /// Writes a message of [`Form::Either`]: writes the JSON value to one of its two fields.
     ///
     /// Writes an array to the second field if that field is a list, and an object if that field is a single
-    /// message. Writes any other value to the first field. If the second field has the value, a boolean
-    /// first field is `true`, as in Go.
+    /// message. In both cases, also writes `true` to a boolean first field, as Go does. Writes any other
+    /// value to the first field.
     fn either(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         let [first, second] = &message.fields[..] else {
             return Ok(());

@@ -43,9 +43,9 @@ pub struct Message {
     pub fields: Vec<Field>,
     /// Index in `fields` for each field number; `u8::MAX` if no field has the number.
     by_number: Vec<u8>,
-    /// Index in `fields` for the tag of each plain field; `u8::MAX` if no plain field has the tag.
+    /// Indexed by tag: the index in `fields` of the plain field with this tag; `u8::MAX` if there is none.
     ///
-    /// [`plain_position`](Self::plain_position) defines plain fields.
+    /// A plain field is a member of the message's JSON object and can't be packed.
     by_tag: Vec<u8>,
 }
 

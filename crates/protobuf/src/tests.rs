@@ -189,7 +189,7 @@ fn the_kind_without_a_pair_decodes() {
 
 /// Returns the message `raw` with its fields in descending order of field number.
 ///
-/// The fields of nested messages have the same order. Map entries are unchanged.
+/// The fields of nested messages are also in descending order. Map entries are unchanged.
 fn reversed(id: MessageId, raw: &[u8]) -> Vec<u8> {
     let message = Messages::builtin().get(id);
     let fields: Vec<_> = WireFields::new(raw).map(Result::unwrap).collect();

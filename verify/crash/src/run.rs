@@ -58,7 +58,7 @@ const BLOATED_STARTS: u64 = 8;
 /// Maximum time from a server process's start to its kill.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// Interval, in server processes, between comparisons of the informers' caches with the server.
+/// Number of server processes per comparison of the informers' caches with the acknowledged writes.
 const COMPARED_EVERY: u64 = 10;
 
 /// Kill a server with a data directory during writes, and check the stored objects after each restart
@@ -121,13 +121,16 @@ struct Lives {
 }
 
 impl Arguments {
-    /// Kills and restarts the server `kills` times, or searches for each planted bug.
+    /// Kills and restarts the server `kills` times, and checks the stored objects after each restart.
     ///
-    /// Returns false if a counter in [`REQUIRED`] did not increase, or if a planted bug was not detected.
+    /// With `planted`, instead performs one run of at most [`BUG_LIVES`] kills for each simulated server bug.
+    ///
+    /// Returns false if a counter in [`REQUIRED`] did not increase in a run of at least [`FULL_RUN`] kills,
+    /// or if the checks did not detect a simulated bug.
     ///
     /// # Errors
-    /// Returns an error if a checked property does not hold in a run without a planted bug. With a planted
-    /// bug, such a failure counts as the detection of the bug.
+    /// Without `planted`, returns an error if a check fails. With `planted`, a failed check counts as the
+    /// detection of the bug.
     pub(crate) fn run(&self) -> Result<bool> {
         let seed = self.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
         let runtime = tokio::runtime::Runtime::new()?;
@@ -327,11 +330,12 @@ impl Lives {
         Ok(following)
     }
 
-    /// Checks that a client received every revision in the intersection of the watchers' revision ranges.
+    /// Checks that at least one client received the change of each revision that all watchers cover.
     ///
-    /// A watcher's range is after its last list, up to its last event or bookmark.
+    /// A watcher covers the revisions after its last list, up to its last event or bookmark.
     ///
-    /// A deletion's revision is only in its watch event, so only this check detects a lost deletion event.
+    /// This check detects a lost deletion event. [`Watcher::check`] does not, because only the lost event
+    /// contains the deletion's revision.
     fn find_gap(&self) -> Result<()> {
         let begun = self.watchers.iter().map(Watcher::begun).max();
         let last = self.watchers.iter().map(Watcher::last).min();

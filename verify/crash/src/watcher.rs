@@ -74,8 +74,10 @@ impl Watcher {
     /// Returns an error if:
     /// - the watch delivers a change twice or out of order, or another client received a different change at
     ///   the same revision;
-    /// - an event is invalid, or has the type `ERROR`, except a first event with status 410;
-    /// - after status 410, a change is missing, or the new list is invalid or not newer than the last event.
+    /// - an event is invalid;
+    /// - an event has the type `ERROR`, unless it is the first event of a watch and has status 410;
+    /// - after status 410, the new list is invalid or not newer than the last event;
+    /// - after status 410, [`Self::check`] finds a missed change.
     pub(crate) async fn follow(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<()> {
         let mut resumes = true;
         loop {

@@ -22,7 +22,7 @@ pub(crate) struct Component {
     pub(crate) replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
     /// Creates the [`Counterpart`], a fake API server, if client-go sends HTTP requests in this component.
     pub(crate) counterpart: Option<NewCounterpart>,
-    /// Names of all operation verbs and library behaviors, such as "Pop of an empty queue".
+    /// Names of all operations, such as `add`, and of all library behaviors, such as "Pop of an empty queue".
     ///
     /// The tested sequences must cover each of them.
     pub(crate) behaviours: &'static [&'static str],

@@ -125,7 +125,9 @@ impl Coverage {
     }
 }
 
-/// Returns the behaviors of one operation, without duplicates. The operation's `verb` is one of them.
+/// Returns the names of the behaviors that the library showed in one operation, without duplicates.
+///
+/// Also returns `verb`, the name of the operation.
 fn behaviours(verb: &'static str, step: &Step) -> Vec<&'static str> {
     let mut behaviours = step.seen.clone();
     behaviours.push(verb);

@@ -308,10 +308,12 @@ impl Drawing<'_> {
     }
 }
 
-/// Splits an answer's text at each `; `, and removes the events for which `differs` returns `true`.
+/// Returns the parts of an answer's text, without the events for which `differs` returns `true`.
 ///
-/// The arguments of `differs` are a handler's name and an event. A handler without remaining events is
-/// omitted.
+/// The parts are separated by `; `. A part of the form `handler: event, event` contains the events of one
+/// handler; it is omitted if no event remains. Other parts are unchanged.
+///
+/// The arguments of `differs` are a handler's name and an event.
 fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let parts = answer.text().unwrap_or_default().split("; ");
     let left = parts.filter_map(|part| {

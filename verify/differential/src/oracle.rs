@@ -55,10 +55,10 @@ pub(crate) trait Counterpart {
     /// Returns an error if the line is malformed.
     fn hear(&mut self, line: &str) -> Result<Option<String>>;
 
-    /// Ends the sequence. Returns `answers`, each extended with the data that the counterpart recorded during
-    /// its operation.
+    /// Ends the sequence, and returns `answers` with the data that `self` recorded.
     ///
-    /// `answers` has one element per operation.
+    /// `answers` has one element per operation. Each returned element also contains the data recorded for
+    /// that operation.
     fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
 }
 

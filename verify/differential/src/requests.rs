@@ -202,7 +202,7 @@ fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> 
 
 /// Adds random object changes to an operation that ends the watch.
 ///
-/// The watch ends before it sends the events of these changes.
+/// The ended watch does not deliver the events of these changes.
 fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     let changes = draw.number(1..=4);
     let batch = (0..changes).map(|_| {
@@ -266,7 +266,7 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// In an answer, separates the requests of the operation's first turn from those of its second turn.
+/// Text that separates the requests of an operation's first turn from those of its second turn.
 ///
 /// A turn injects faults into the server, and then lets virtual time pass.
 const THEN: &str = "then";

@@ -30,7 +30,7 @@ pub struct Selection {
     /// Run 500 seeds derived from this text, for example from the commit's id
     #[arg(long, value_name = "TEXT")]
     pub fresh: Option<String>,
-    /// `all`: run with each planted bug, a deliberate defect, and require that the program finds it
+    /// With `all`: insert each deliberate bug into the tested code in turn; the program must find it
     #[arg(long, value_parser = ["all"])]
     pub planted: Option<String>,
 }
@@ -74,7 +74,7 @@ pub struct Fixed<J> {
     /// Range of seeds that every run with `--fixed` covers.
     #[serde(deserialize_with = "deserialize_range")]
     pub all: Range<u64>,
-    /// Fresh seeds that found a defect in the past. A run with `--fixed` covers them in addition to `all`.
+    /// Seeds outside [`Fixed::all`] that found a defect in the past. A run with `--fixed` also covers them.
     #[serde(default)]
     pub joined: J,
 }

@@ -67,10 +67,10 @@ impl Seen {
         }
     }
 
-    /// Counts the faults that affected a request, without their numbers.
+    /// Counts the faults that affected a request, by name.
     ///
-    /// Removes each word that contains a digit, except a status code at the start. For example, counts
-    /// `cut after 20 bytes` as `cut after bytes`, and `429 retry-after=2` as `429`.
+    /// The name omits each word that contains a digit, except a status code at the start. For example, the
+    /// name of `cut after 20 bytes` is `cut after bytes`, and the name of `429 retry-after=2` is `429`.
     pub(crate) fn hits(&mut self, faults: &[String]) {
         for fault in faults {
             let is_status = |word: &str| word.parse::<u16>().is_ok_and(|status| status >= 400);

@@ -24,7 +24,10 @@ use self::{
     pace::{Asked, Pace},
 };
 
-/// JSON member that marks a watch event that sends an old object again. The informer ignores the member.
+/// JSON member that marks a watch event that repeats the current state of an object.
+///
+/// The revision of this state is older than the newest that the watch has reported. The informer ignores the
+/// member.
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
 
 /// Returns whether a line of a watch response is a `MODIFIED` event that contains [`OLD_OBJECT`].
@@ -127,8 +130,8 @@ pub(crate) struct Watched<S> {
 impl<S> Watched<S> {
     /// Wraps `source`, and records its requests and response bodies in `wire`.
     ///
-    /// `compared` is whether the informer's consistency check is on. If it is off, a list request directly
-    /// after an event with [`OLD_OBJECT`] is invalid.
+    /// `compared` is whether the informer periodically compares its cache with the server. If it does not,
+    /// `wire` records an error when a list request directly follows an event with [`OLD_OBJECT`].
     pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
         let pace = Arc::new(Mutex::new(Pace::new(compared)));
         Self { source, wire, pace }

@@ -45,10 +45,10 @@ const STOPS_WITHIN: Duration = Duration::from_secs(1);
 /// Time after which every response has arrived; faults delay by at most 20 s.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
-/// Maximum recovery time of an informer that lists in pages, unless a fault permits a longer time.
+/// Maximum recovery time, after all faults have ended, of an informer that lists in pages.
 ///
 /// The list's revision can expire before the watch opens. The recovery then includes two backoff pauses of
-/// 60 s. Handlers that block the informer extend the time.
+/// 60 s. A fault can permit a longer time. If handlers can block the informer, [`HELD_UP`] is added.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
 /// Description of a property that a simulated run has violated.

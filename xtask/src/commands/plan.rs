@@ -37,8 +37,9 @@ pub(super) enum Action {
 /// Returns an error with one line for each of these commands:
 /// - A command for which no action is found.
 /// - A command that needs a server that no earlier command in its document starts.
-/// - A command of `exceptions.rs` that is in no document, or that a CI stage runs.
-/// - A command that `exceptions.rs` excludes, although CI must run it.
+/// - A command that `exceptions.rs` lists, but that is in no document.
+/// - A command that `exceptions.rs` lists, but that a CI stage already runs.
+/// - A command in `README.md` or in the folder `docs` that `exceptions.rs` lists as not run.
 pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Action>> {
     let mut actions = Vec::new();
     let mut findings = Vec::new();

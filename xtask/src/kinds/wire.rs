@@ -29,7 +29,9 @@ pub(super) const MODULES: [&str; 4] = [
     "k8s.io/kube-aggregator",
 ];
 
-/// Types of request and response bodies that have no API resource: OpenAPI name, and `apiVersion/Kind`.
+/// Types of request and response bodies that have no API resource.
+///
+/// Each entry contains the OpenAPI name of the type, and its kinds in the form `apiVersion/Kind`.
 const ROOTS: [(&str, &[&str]); 3] = [
     // The server accepts `DeleteOptions` with any `apiVersion`.
     ("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &[]),

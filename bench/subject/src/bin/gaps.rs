@@ -288,9 +288,9 @@ impl Processor {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Returns the total time, since the thread started, in which it was runnable without a processor.
+    /// Returns the total time for which the thread was ready to run but waited for a processor.
     ///
-    /// Returns zero if this time is unknown.
+    /// The time is counted from the start of the thread. Returns zero if this time is unknown.
     fn waited_for(&mut self) -> Duration {
         let read = |file: &mut File| {
             let mut text = String::new();

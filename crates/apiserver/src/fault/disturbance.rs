@@ -52,7 +52,7 @@ pub(super) struct Disturbance {
     events: u64,
     /// Number of bytes sent so far.
     bytes: u64,
-    /// Value of `bytes` at which the current chunk ends, if a fault splits the body randomly.
+    /// Byte offset in the sent body at which the current chunk ends, if a fault splits the body randomly.
     random_border: u64,
     /// An event that is held back until after the next event, because a fault swaps the two.
     overtaken: Option<Bytes>,

@@ -1,8 +1,8 @@
 //! Defines the changes that a fault can make to one event of a watch ([`Edit`]).
 //!
-//! [`EDITS`] contains the keyword that selects each edit in a fault plan.
+//! [`EDITS`] contains the keyword of each edit in a fault plan, the text that describes the faults to inject.
 //!
-//! Guarantees: [`Edit::Spoil`] and [`Edit::Retype`] do not change a line or message that is not an event.
+//! Guarantees: [`Edit::Spoil`] and [`Edit::Retype`] do not change bytes that are not an event of a watch.
 
 mod message;
 

@@ -1,7 +1,7 @@
 //! Defines [`Match`], which selects the requests that a fault affects.
 //!
-//! Guarantees: a match prints as it is written in a fault plan, the text that describes the faults to inject.
-//! The printed text parses to an equal match.
+//! Guarantees: a match is displayed in the syntax of a fault plan, the text that describes the faults to
+//! inject. The displayed text parses to an equal match.
 
 use std::fmt;
 

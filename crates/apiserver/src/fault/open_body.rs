@@ -80,8 +80,10 @@ struct Disturbed {
     pause: Option<Pin<Box<Sleep>>>,
     /// [`Orders::thaws`] at the time a fault froze the body. The next increase resumes the body.
     frozen_at: Option<u64>,
-    /// Whether the body has returned `Pending` before an [`Ending::Break`]. The connection then flushes the
-    /// data that the body has already returned.
+    /// Whether the body has returned `Pending` before the error of an [`Ending::Break`].
+    ///
+    /// hyper drops unwritten data when a body returns an error, and flushes the data when a body returns
+    /// `Pending`.
     breaks: bool,
     /// Whether the wrapped body `inner` has ended.
     drained: bool,
@@ -291,11 +293,11 @@ impl Disturbed {
         None
     }
 
-    /// Polls `inner` for the next chunk.
+    /// Polls `inner` for the next chunk, and returns the chunk if the body has no faults.
     ///
-    /// If the body has faults, converts the chunk to entries of `self.steps`, and returns `Ready(None)`.
-    ///
-    /// When `inner` ends, adds the last steps, sets `self.drained`, and returns `Ready(None)`.
+    /// If the body has faults, converts the chunk to entries of `self.steps`. When `inner` ends, adds the
+    /// last entries and sets `self.drained`. In both cases, returns `Ready(None)`, and the caller continues
+    /// with `self.steps`.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

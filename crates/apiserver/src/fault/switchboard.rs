@@ -205,7 +205,9 @@ impl Switchboard {
         held.disturb(body, laid, framing)
     }
 
-    /// Applies the faults of the matching rules to a response body. Returns a watch body unchanged.
+    /// Applies the faults of the matching rules to a response body that is not the body of a watch.
+    ///
+    /// Returns the body of a watch unchanged, because [`Switchboard::disturb_watch`] applies its faults.
     pub(crate) fn disturb(
         &self,
         request: &Arc<LoggedRequest>,

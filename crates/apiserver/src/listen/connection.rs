@@ -55,7 +55,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// Interval between checks for open HTTP/2 streams.
 ///
-/// The connection ends when two consecutive checks find no open stream. A new request restarts the count.
+/// The connection ends if two consecutive checks find no open stream, and no request arrives between them.
 ///
 /// The value is the `IdleTimeout` in Kubernetes' `secure_serving.go`.
 const IDLE_MAX: Duration = Duration::from_secs(90);

@@ -87,7 +87,9 @@ impl Entry {
         Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
-    /// Returns the range of the value of `metadata` in the JSON of the object's members, and this JSON.
+    /// Returns the range of the value of `metadata` in the object's stored JSON, and this JSON.
+    ///
+    /// The JSON has no enclosing braces, and no `apiVersion` and `kind`.
     #[cfg(feature = "persistence")]
     pub(crate) fn stored(&self) -> (Range<usize>, &[u8]) {
         (self.metadata.clone(), &self.members)

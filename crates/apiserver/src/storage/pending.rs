@@ -117,9 +117,10 @@ impl Pending {
         batch.writes.push(write);
     }
 
-    /// Returns a receiver of the newest batch's result, and whether the caller must store this batch.
+    /// Returns a receiver for the newest [`Batch`]'s result, and whether the caller must store the batch.
     ///
-    /// Returns `None` if all accepted writes are durable.
+    /// Only the first caller that receives a ticket for a batch must store the batch. Returns `None` if all
+    /// accepted writes are durable.
     pub(crate) fn ticket(&mut self) -> Option<(Ticket, bool)> {
         if let Some(batch) = &mut self.open {
             let first = !std::mem::replace(&mut batch.called_for, true);
@@ -163,9 +164,9 @@ impl Pending {
 
     /// Drops all accepted writes that are not durable.
     ///
-    /// The batch to which new writes are added receives `error` as its result. If [`Pending::take`] returned
-    /// another batch, the caller must send the result of that batch. The next batch writes the objects in
-    /// `touched` again.
+    /// If a batch is waiting for [`Pending::take`], sends `error` as its result. If `take` has already
+    /// returned a batch, the caller must send the result of that batch. `touched` contains the objects whose
+    /// state on the disk may be wrong; the next write to the disk corrects them.
     pub(crate) fn fail(
         &mut self,
         touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,

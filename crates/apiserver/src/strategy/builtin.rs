@@ -1,6 +1,6 @@
 //! Defines how the built-in resources behave on writes and in responses.
 //!
-//! Each row of a table contains a resource and its [`Strategy`].
+//! Each row of the table `ROWS` contains the name of a resource and its [`Strategy`].
 //!
 //! Guarantees: a resource without a row has the strategy [`Strategy::BUILTIN`].
 

@@ -12,7 +12,7 @@ pub(crate) struct Grace {
 
 /// The effect of a client's deletion on the grace period of an object.
 pub(crate) enum GracePeriod {
-    /// No grace period applies, or the current grace period is 0 seconds.
+    /// The deletion has no grace period, or an earlier deletion has already set it to 0 seconds.
     None,
     /// The deletion starts this grace period, or shortens the current one to this.
     Until(Grace),

@@ -153,7 +153,8 @@ fn prepare(
 
 /// Checks that the namespace of a new object is not being deleted.
 ///
-/// If `enforce_namespaces` is set and the object is not a seed, also checks that the namespace exists.
+/// If `enforce_namespaces` is set, also checks that the namespace exists. The initial objects of a server
+/// ([`Origin::Seed`]) are exempt from this second check.
 fn check_namespace(
     shared: &Shared,
     state: &State,

@@ -229,9 +229,8 @@ impl Endpoint<'_> {
 /// The schemas to which the operations of one document refer.
 #[derive(Default)]
 struct Schemas {
-    /// Maps the full name of each referenced built-in type to the referenced kinds of this type.
-    ///
-    /// Each kind is a pair `(apiVersion, kind)`.
+    /// Maps the full name of each referenced built-in type, such as `io.k8s.api.core.v1.Pod`, to the pairs
+    /// `(apiVersion, kind)` by which the operations refer to the type.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
     /// The names of the referenced schemas without known fields, with their `(apiVersion, kind)`.
     opaque: BTreeMap<String, (String, String)>,

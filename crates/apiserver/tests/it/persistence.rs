@@ -299,7 +299,7 @@ async fn write(server: &Server, writer: usize, seed: u64) {
     }
 }
 
-/// The `spec.priority` values that a pod may have after the kill.
+/// The `spec.priority` values that a pod may have after the process of the server is killed.
 ///
 /// The first element is the last state known to be stored. Each other element is the result of an
 /// unacknowledged write. `None` means that the pod is absent.

@@ -64,9 +64,10 @@ struct Container {
     ends: Option<Instant>,
 }
 
-/// Event handler that queues the pods of `node`, and reports when a pod starts, becomes ready or ends.
+/// Event handler that queues new and changed pods of `node`, and all deleted pods.
 ///
-/// It also reports new pods that are not assigned to a node.
+/// It reports a `Step` when a pod of `node` starts, becomes ready or ends. It also reports a `Step` for each
+/// new pod that is not assigned to a node.
 struct Pods {
     /// Name of the node whose pods are handled, or `None` for all nodes.
     node: Option<String>,

@@ -56,7 +56,7 @@ pub(crate) enum Kind {
     Content,
     /// The replica set controller received an `Updated` event that reports a new status of a ReplicaSet.
     ReplicaSetStatus,
-    /// A node agent read a pod from the API server after the pod's container ended.
+    /// A node agent found that the container of a pod ended, and read the pod from the API server.
     PodEnds,
     /// A node agent received the first event that shows a pod as `Failed` or `Succeeded`.
     PodFailed,

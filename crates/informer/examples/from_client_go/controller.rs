@@ -141,7 +141,9 @@ impl Controller {
     }
 }
 
-/// Event handler for deployments. If an app controls the deployment, the app is added to the queue.
+/// Event handler for deployments: queues the app that controls the deployment, if the app is in the cache.
+///
+/// An app is a config map with the label [`APP`].
 #[derive(Clone)]
 struct Owners {
     apps: Lister<ConfigMap>,

@@ -54,7 +54,7 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// Returns an error if fewer calls for this disk have failed than the label [`FAILURES`] specifies.
+    /// If the label [`FAILURES`] has the value `n`, the first `n` calls for a disk return an error.
     pub(crate) async fn provide(
         &self,
         name: &str,

@@ -115,7 +115,9 @@ pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named 
     }
 }
 
-/// Returns `Some(0)` if the object has no envelope, and `None` if it has one. The 0 is a placeholder.
+/// Returns `Some(0)` if the object has no envelope, otherwise `None`. The 0 has no meaning.
+///
+/// List items have no envelope. In JSON, most list items begin with the field `metadata`, hence the name.
 pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
     // The position is not needed, because `identity` searches the whole message.
     envelope(bytes).is_none().then_some(0)

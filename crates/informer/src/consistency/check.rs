@@ -180,9 +180,11 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Requests a snapshot that contains, for each source, all changes up to the revision of the source.
+    /// Requests a snapshot that contains, for each source, a revision and exactly the changes up to it.
     ///
-    /// Returns `None` after [`SETTLE_TRIES`] attempts, or if the informer has not synced or has stopped.
+    /// A source is one list with its watch. If the informer can't create such a snapshot because its queue
+    /// contains changes, the method retries. Returns `None` after [`SETTLE_TRIES`] attempts, or if the
+    /// informer has not synced or has stopped.
     async fn settled(&self) -> Option<Snapshot<K>> {
         for _ in 0..SETTLE_TRIES {
             match settled_snapshot(&self.commands).await {

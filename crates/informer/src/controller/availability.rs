@@ -19,7 +19,7 @@ pub(crate) enum Definition {
     /// No definition of the kind was received, as for a built-in kind.
     #[default]
     Unknown,
-    /// The definition exists. The informer receives this value again after each change of the definition.
+    /// The CRD of the kind exists. The informer receives this value again after each change of the CRD.
     There,
     /// The kind's definition existed and was deleted.
     Deleted,

@@ -46,9 +46,10 @@ pub(super) struct Processing<K> {
     /// Limits the rate of logs about failures of the process function.
     pub(super) unprocessed: LogLimiter,
     pub(super) resync: ResyncTimer,
-    /// Number of keys that must still be processed before the next resync can start.
+    /// Number of keys to pop from the queue before the next resync can start.
     ///
-    /// Resyncs therefore can't fill the queue.
+    /// Each resync sets this number to the length of the queue. Frequent resyncs therefore can't fill the
+    /// queue.
     pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
 }
@@ -137,9 +138,10 @@ impl<K: Send + Sync + 'static> Processing<K> {
         }
     }
 
-    /// Queues changes from the channel up to the queue's limit, then known objects that are not queued.
+    /// Restarts the resync timer, and queues every object in `known` that has no changes in the queue.
     ///
-    /// If `should_resync` returns `false`, only restarts the timer.
+    /// Before these objects, queues the changes from the channel, up to the queue's limit. The limit does not
+    /// apply to the objects. If [`ResyncTimer::should_resync`] returns `false`, queues nothing.
     fn resync(&mut self, bounds: Bounds) {
         self.resync.restart();
         if !(self.resync.should_resync)() {

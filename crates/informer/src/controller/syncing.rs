@@ -107,7 +107,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
     /// Replies to the pending snapshot requests, or leaves them pending.
     ///
     /// If the queue does not preserve the order of changes, the store is consistent only when the queue is
-    /// empty. The requests then stay pending until the queue is empty or a full handler buffer blocks it.
+    /// empty. The requests then stay pending until the queue is empty. If a full handler buffer blocks the
+    /// queue before that, the reply is an error.
     pub(super) fn reply_with_snapshots(&mut self) {
         let queue = &self.parts.queue;
         if queue.is_empty() || queue.keeps_order() || self.room() == 0 {

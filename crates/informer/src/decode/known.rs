@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// A fake store with one object, which the source with the id 3 received.
+    /// A fake store with one object, received by the list and watch whose [`SourceId`] is 3.
     struct One(Object<ConfigMap>);
 
     impl Known<ConfigMap> for One {

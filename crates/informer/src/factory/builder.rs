@@ -152,8 +152,8 @@ impl FactoryBuilder {
 
     /// Sets the default label selector of all informers.
     ///
-    /// A label selector that is set for a type, for a namespace or in a request replaces this default. An
-    /// informer lists and watches only the objects that match its label selector.
+    /// A label selector that is set for a type, for a namespace or for a single informer replaces this
+    /// default. An informer lists and watches only the objects that match its label selector.
     #[doc(alias = "DefaultLabelSelector")]
     pub fn default_labels(mut self, labels: Selector) -> Self {
         self.defaults.level.everywhere.labels = Some(labels);
@@ -162,8 +162,8 @@ impl FactoryBuilder {
 
     /// Sets the default field selector of all informers.
     ///
-    /// A field selector that is set for a type, for a namespace or in a request replaces this default.
-    /// Every kind supports the field `metadata.name`, and every namespaced kind also supports
+    /// A field selector that is set for a type, for a namespace or for a single informer replaces this
+    /// default. Every kind supports the field `metadata.name`, and every namespaced kind also supports
     /// `metadata.namespace`. The other supported fields depend on the kind.
     #[doc(alias = "DefaultFieldSelector")]
     pub fn default_fields(mut self, fields: impl Into<String>) -> Self {

@@ -101,8 +101,8 @@ impl SharedInformerFactory {
     /// Creates an informer.
     ///
     /// `complete` contains the requested options and the defaults of the factory. `requested` contains only
-    /// the requested options. The function reads only the transforms from `requested`, and combines them with
-    /// the default transforms for each namespace separately.
+    /// the requested options. The function uses `requested` only to select the transform of each namespace:
+    /// the requested transform, or else the default.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,

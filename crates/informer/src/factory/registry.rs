@@ -291,8 +291,8 @@ impl Registry {
 
     /// Returns a sync wait for each informer except those that are ending.
     ///
-    /// Before the first call of [`start`](Self::start), a wait for an unstarted informer fails at once. After
-    /// that call, the result omits unstarted informers: those registered after the last call.
+    /// If [`start`](Self::start) was never called, the wait for an unstarted informer fails immediately. If
+    /// `start` was called, the result omits informers that were registered later and are unstarted.
     pub(super) fn waits(&self) -> Vec<WaitForSync> {
         let state = self.state.lock();
         let entries = state.entries.iter().filter(|entry| !entry.is_ending());
@@ -410,10 +410,10 @@ impl Registry {
         drop(ended);
     }
 
-    /// Adds a pin or a hold to an informer.
+    /// Adds a pin ([`Want::Pinned`]) or a hold ([`Want::Held`]), which keeps the informer running.
     ///
-    /// Returns the informer if the caller must spawn it: `want` is [`Want::Held`], and the factory runs the
-    /// informer but has not started it.
+    /// A hold also starts the informer: if the informer was never started, returns the informer, and the
+    /// caller must spawn it. Returns `None` if the factory does not run the informer.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;

@@ -41,10 +41,11 @@ impl<K> Entry<K> {
         self.object.broken().is_none()
     }
 
-    /// Returns whether this entry already contains the same state as `object`, which `source` received.
+    /// Returns whether this entry already contains the state of `object`, which `source` received.
     ///
-    /// The states are the same if both share the object in memory. They are also the same if the entry has
-    /// this source and an object with the same revision and uid, unless that object failed to decode.
+    /// Returns `true` if the entry's object and `object` are the same object in memory, whatever the sources
+    /// are. Also returns `true` if source, revision and uid are equal, unless the entry's object failed to
+    /// decode.
     pub(super) fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
         let known = &self.object;
         known.is_same(object)

@@ -105,7 +105,7 @@ impl<K> Snapshot<K> {
         unread.map_or(0, |unread| unread.count())
     }
 
-    /// Returns a number that increases whenever a broken object is added, replaced or removed.
+    /// Returns a number that increases with each change to the objects that failed to decode.
     pub(crate) fn broken_version(&self) -> u64 {
         self.root.broken_version
     }

@@ -77,10 +77,10 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Returns the entries from `from` on, until `within` returns false for a key.
+    /// Returns the entries from `from` on, up to the first key for which `within` returns false.
     ///
-    /// If `within` returns false for a key after `from`, it must return false for all greater keys. If it
-    /// returns true for the last key of a leaf, the leaf's other keys are not checked.
+    /// `within` must also return false for all greater keys, because it is not called for every key. If it
+    /// returns true for the last key of a leaf, all keys of the leaf from `from` on are returned.
     pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
         let mut iter = Iter {
             pending: Vec::new(),

@@ -75,7 +75,7 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Starts to count the undecoded objects of this store in `unread`.
+    /// Starts to count in `unread` the objects of this store that are not decoded yet.
     ///
     /// Must be called while the store is empty.
     pub(crate) fn count_unread(&mut self, unread: &Arc<UnreadCount>) {
@@ -84,7 +84,7 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Begins a new state of the store. [`Snapshot::unread_count`] of existing snapshots no longer changes.
+    /// Freezes [`Snapshot::unread_count`] in all existing snapshots, and starts the next snapshot's count.
     ///
     /// Must be called before the objects of the store change.
     fn begin(&mut self) {

@@ -61,8 +61,9 @@ pub(crate) struct Listener<K> {
 }
 
 impl<K> Listener<K> {
-    /// Adds the initial events to the buffer: the objects of `cache` unless the delivery is
-    /// [`Delivery::All`], then `Synced` if `synced` is true.
+    /// Adds the initial events to the buffer: first the objects of `cache`, then `Synced`.
+    ///
+    /// Omits the objects if the delivery is [`Delivery::All`], and `Synced` if `synced` is false.
     pub(super) fn join(&self, cache: Snapshot<K>, synced: bool) {
         if cache.told_after(None).is_some() && self.delivery == Delivery::Changes {
             self.buffer.push(Notification::Join(cache));

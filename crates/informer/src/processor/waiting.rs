@@ -94,9 +94,10 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns an upper limit for the number of events that a [`push`](Self::push) of `pushed` merges.
+    /// Returns an upper limit for the number of single events that a [`push`](Self::push) must process.
     ///
-    /// Includes the events of a waiting list, resync or initial state that the push expands into events.
+    /// These are the events of `pushed`, and those of a waiting list, resync or initial state that the push
+    /// expands. The limit is 0 if the push only appends `pushed`.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,

@@ -83,7 +83,8 @@ impl Backoff {
 
     /// Records an outage of the server, and returns the pause before the next attempt.
     ///
-    /// If [`first_is_free`](Self::first_is_free) records the next failure, it returns a pause of zero.
+    /// If the next failure is recorded with [`first_is_free`](Self::first_is_free), the pause after that
+    /// failure is zero.
     pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         let pause = self.failed(now, rng);
         self.fresh = true;

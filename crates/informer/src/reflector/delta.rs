@@ -75,9 +75,10 @@ pub enum DeltaType {
 }
 
 impl<K> DeltaKind<K> {
-    /// Sets the epoch of the revisions in this change, except the revisions of objects from the store.
+    /// Sets the epoch of the revisions that the server sent in this change.
     ///
-    /// An epoch is the period between two restores of the server from a backup.
+    /// `Sync` and `FinalStateUnknown` contain states that the store already had. These states keep their
+    /// epoch. An epoch is the period between two restores of the server from a backup.
     pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
         if epoch == Epoch::FIRST {
             return self; // decoded revisions have the first epoch

@@ -77,9 +77,10 @@ impl History {
         !self.is_server_behind
     }
 
-    /// Starts another epoch if the revision of a complete list is older than the last revision.
+    /// Starts a new [`Epoch`] if the revision of a complete list is older than the last revision.
     ///
-    /// Must be called before the store receives the list.
+    /// Such a list shows that the server has gone back to an earlier state. The method must be called before
+    /// the store receives the list.
     pub(super) fn listed(&mut self, revision: &ResourceVersion) {
         if *revision < self.last {
             self.rolled_back();

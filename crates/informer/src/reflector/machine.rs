@@ -53,7 +53,7 @@
 //!
 //! | a watch | is followed by |
 //! | --- | --- |
-//! | was rejected with 429, or with any status except 410 and a `Retry-After` header | the same watch, after a pause |
+//! | was rejected with 429, or with a `Retry-After` header and any status except 410 | the same watch, after a pause |
 //! | received no response, because its connection was refused or broke | the same watch, after a pause |
 //! | was rejected with 401, 502, 503 or 504 | the same watch, after a pause; after ten minutes of such rejections a list, after a pause (client-go always sends a list) |
 //! | received no response headers in time. The limit is `TimeoutConfig::watch_headers`. It doubles after each such timeout in a row, up to the timeout that the watch requested plus `WATCH_GRACE` | the same watch, after a pause; if the limit was at its maximum, a list, after a pause |
@@ -100,7 +100,8 @@ pub(crate) const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(5 * 60);
 
 /// Minimum duration of a normal watch. A watch that closes earlier without an event counts as failed.
 ///
-/// After two shorter watches with events in a row, the reflector pauses.
+/// A watch that closes earlier but has sent an event does not count as failed. After two or more such watches
+/// in a row, the reflector pauses before the next watch.
 pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 
 /// The next step of the reflector, which the caller executes.

@@ -121,7 +121,7 @@ impl ReflectorMeter {
         });
     }
 
-    /// Sets the receipt time of `delta` to that of the current event.
+    /// Sets the receipt time of `delta` to the time that [`received`](Self::received) has set.
     ///
     /// Has no effect on a complete list (`ReplacedAll`).
     pub(super) fn stamped<K>(&self, mut delta: Delta<K>) -> Delta<K> {

@@ -81,7 +81,9 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// Received events and list items that are not decoded or processed yet.
     pieces: Pieces<K>,
-    /// The LIST in progress, between two of its pages or before it is repeated.
+    /// The LIST in progress; `None` while a page of it is requested and read.
+    ///
+    /// A LIST that the reflector repeats at once, for example after a failure, remains in progress.
     list: Option<List<K>>,
     /// Limits the log lines about skipped or undecodable objects of a watch.
     skips: LogLimiter,

@@ -230,7 +230,9 @@ impl<'a> Token<'a> {
         self.text.is_empty()
     }
 
-    /// Returns whether the token can be a key or a value. The operators `in` and `notin` also can.
+    /// Returns whether the token can be a key or a value.
+    ///
+    /// Also true for the operators `in` and `notin`, because they are valid keys and values.
     fn is_word(&self) -> bool {
         self.text
             .bytes()

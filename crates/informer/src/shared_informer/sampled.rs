@@ -48,10 +48,10 @@ impl<K: Send + Sync + 'static> Sampled for Figures<K> {
 impl<K> SharedInformer<K> {
     /// Returns the memory of the cache in bytes, and the number of pending changes.
     ///
-    /// The memory consists of the objects and of the dictionaries that compress them. For indices, the result
-    /// contains the number of entries, not their memory. Pending changes are in the channel from the
-    /// reflectors to the queue, or wait for handlers as notifications. [`Memory`] documents which values are
-    /// exact.
+    /// The memory includes the objects and the compression dictionaries. For indices, the result contains the
+    /// number of entries, not their memory. The pending changes are the changes that have not reached the
+    /// informer's queue ([`Memory::arriving`]), and the notifications that handlers have not completely
+    /// processed ([`Memory::waiting`]). [`Memory`] documents which values are exact.
     ///
     /// The method visits every object and index once, which takes some milliseconds per 100,000 objects. It
     /// blocks neither the informer nor readers, and can also be called after the informer has ended.

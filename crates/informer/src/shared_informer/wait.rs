@@ -24,8 +24,8 @@ pub type WaitForDeleted = BoxFuture<'static, Result<(), DeletedError>>;
 /// Write that a caller waits for: a revision, or the object that the write request returned.
 ///
 /// An informer of several namespaces has one revision per namespace. If the cache contains any version of the
-/// object, a wait for the object ends when the cache reaches the revision of the write in the object's
-/// namespace. Every other wait ends when the cache reaches this revision in all namespaces.
+/// object, a wait for the object ends when the object's namespace reaches the revision of the write. A wait
+/// for an object that is not cached, or for a revision, ends when all namespaces reach the revision.
 ///
 /// The revision must belong to an object of the informer's kind, because a revision of another kind does not
 /// show whether the cache contains the write. An aggregated API server may send an object after the cache has

@@ -19,7 +19,7 @@ use crate::codec::Encoding;
 pub(crate) struct Body {
     encoding: Encoding,
     chunks: ByteStream,
-    /// Timer that wakes the reading task no later than the deadline of the current read.
+    /// Timer for the deadline of the current read, or for the earlier deadline of a previous read.
     timer: Option<Pin<Box<Sleep>>>,
 }
 

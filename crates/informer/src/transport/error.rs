@@ -104,9 +104,9 @@ pub enum Retry {
     Resume,
     /// The reflector lists again.
     ///
-    /// It lists at once if the previous failure was an outage of the server, or if no list or watch failed
-    /// for [`reset_after`](crate::reflector::BackoffConfig::reset_after). Otherwise, it waits
-    /// before it lists.
+    /// It lists without a pause if this failure is its first, its first after an outage of the server, or its
+    /// first after [`reset_after`](crate::reflector::BackoffConfig::reset_after) without failures. In all
+    /// other cases, and always after [`Class::TooLargeResourceVersion`], it waits before it lists.
     Relist,
     /// The reflector waits, and then lists again.
     Backoff,

@@ -17,9 +17,9 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 #[derive_where(Default)]
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
-    /// Number of each item in work. An item receives a new number each time a worker receives it.
+    /// Identifier of each item in work. An item receives a new identifier each time a worker receives it.
     started: Lookup<T, u64>,
-    /// Time at which a worker received each item in work. The key is the item's number in `started`.
+    /// Time at which a worker received each item in work. The key is the item's identifier in `started`.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }

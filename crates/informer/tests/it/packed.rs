@@ -70,7 +70,7 @@ async fn change(server: &Server, round: u32) {
 
 /// Asserts that both informers deliver the same events and cache the same pods, and stops them.
 ///
-/// Changes pods on `server` several times, and repeats the checks before each change.
+/// Compares the informers six times, and changes pods on `server` after each comparison.
 pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &Server) {
     let heard = [&packed, &decoded].map(|informer| {
         let trace = Trace::default();

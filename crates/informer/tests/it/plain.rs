@@ -15,8 +15,9 @@ use crate::setting::{LONG, Trace, labelled, pod};
 
 /// Runs an `Informer` and returns the events of the first list, of a relist and of a resync.
 ///
-/// The relist follows an expired watch. Before the first list, the cache contains two known objects. One of
-/// them does not exist on the server. With `delta_fifo`, the informer uses a `DeltaFifo` as its queue.
+/// The relist follows an expired watch. Before the first list, the cache contains two pods from
+/// `Builder::known_objects`. One of them does not exist on the server. With `delta_fifo`, the informer uses a
+/// `DeltaFifo` as its queue.
 async fn story(delta_fifo: bool) -> String {
     let server = Server::builder().seed([pod("kept"), pod("new")]).build();
     let known = ["gone", "kept"].map(|name| {

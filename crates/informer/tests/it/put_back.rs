@@ -246,9 +246,9 @@ async fn a_restored_source_does_not_affect_another_source() {
     }
 }
 
-/// If a difference between cache and server is found during a list, the informer repeats the list.
+/// A consistency check finds a difference during a list that reuses cached objects.
 ///
-/// It discards the first list, because that list reuses cached objects instead of correcting them.
+/// The informer discards this list and lists again. It does not list a third time because of the difference.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);
@@ -282,7 +282,8 @@ async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_i
     }
 }
 
-/// Unlike a restore, a difference between cache and server must not end waits or pending writes.
+/// A difference between cache and server must not fail a pending `wait_for_revision` call, and must not
+/// remove a write from a `MutationCache`. A restore of the server does both.
 #[tokio::test(start_paused = true)]
 async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);

@@ -151,9 +151,9 @@ async fn event_older_than_its_object_in_the_cache_is_followed_by_a_list_of_the_n
     assert_eq!(outcome.indexer.snapshot().revision(), 32.into());
 }
 
-/// The event with the lower revision is for another pod.
+/// The events with the last revision and with the lower revision are for different pods.
 ///
-/// A lower revision of the same pod could mean that the server was restored from a backup.
+/// A revision lower than the cached revision of the same pod would indicate that the server was restored.
 #[tokio::test(start_paused = true)]
 async fn event_below_the_last_revision_is_applied_and_the_watch_resumes_from_the_last_one() {
     let outcome = check(

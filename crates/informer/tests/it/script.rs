@@ -40,9 +40,10 @@ pub(crate) enum Then {
     EndsAfter(Duration),
     Breaks(Class),
     Hangs,
-    /// The body continues without end, with a pause of this duration before each further chunk.
+    /// The body continues with chunks without end, and pauses for this duration before each chunk.
     ///
-    /// The function returns the text of a further chunk from its number. The first one has number 1.
+    /// The function returns the text of a chunk. Its argument is 1 for the first chunk after the scripted
+    /// text, and increases by 1 per chunk.
     Goes(Duration, fn(u64) -> String),
 }
 

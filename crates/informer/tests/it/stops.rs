@@ -134,7 +134,8 @@ struct Hanging {
 
 /// Registers a blocking, a checking and a panicking handler, and spawns the tasks of [`Hanging`].
 ///
-/// The tasks wait for the sync of each handler, for the sync of the informer, or for a call of `add_index`.
+/// One task per handler waits for the handler's sync, one waits for the informer's sync, and one calls and
+/// awaits `add_index`.
 fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
     let waiting = pods
         .on_add(|_, _| async {

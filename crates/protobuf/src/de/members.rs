@@ -223,7 +223,7 @@ impl<'de, 'c> Members<'de, 'c> {
     /// Fast path: reads the next member into `slot`, and returns its name.
     ///
     /// Returns `None` at the end of the message, and before a field that this path does not support, such as
-    /// a packed or inline field. The caller must then call
+    /// a packed list or a field with [`Presence::Inline`]. The caller must then call
     /// [`next_of_any_form`](Self::next_of_any_form), which supports all of these cases.
     #[inline(never)]
     fn next_plain(

@@ -18,8 +18,8 @@ pub(super) enum Value<'de> {
     /// A string, which may be invalid UTF-8.
     Text(&'de [u8]),
     Integer(i64),
-    /// With `Some`, a boolean, a double, bytes, or a value whose wire type does not match the `Type`.
-    /// With `None`, the zero value of the `Type`, even if the `Type` is an integer or a string.
+    /// `Some` contains a boolean, a double, bytes, or a value whose wire type does not match the `Type`.
+    /// `None` is the zero value of any `Type` except a message, including integers and strings.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),
@@ -166,8 +166,9 @@ impl<'de> Value<'de> {
 
 /// Returns the value of the last known field in `bytes`; `message` defines the known fields.
 ///
-/// If `bytes` contains no known field, returns [`Value::missing`] for the first field of `message.fields`.
-/// Returns `None` if that field is a list or a map, or does not have [`Presence::Always`].
+/// If `bytes` contains no known field, the result depends on the first field of `message.fields`. If this
+/// field has [`Presence::Always`] and is not a list or a map, returns [`Value::missing`] for it. Otherwise,
+/// returns `None`.
 ///
 /// # Errors
 ///

@@ -352,7 +352,7 @@ impl<'a> Pair<'a> {
         is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 
-    /// Returns whether `at` may have expired, because client-go listed at this revision before `now`.
+    /// Returns whether client-go listed at the revision `at` before `now`. Such a revision may have expired.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs

@@ -60,7 +60,7 @@ pub(super) struct Pace {
     no_list_before: Option<Instant>,
     /// Whether the informer compares its cache with the server, so the source may list at any time.
     compared: bool,
-    /// Whether the most recent line of a watch was an old object that the server sent again.
+    /// Whether the most recent line of a watch is an event that repeats the current state of an object.
     heard_old: bool,
 }
 

@@ -37,7 +37,9 @@ const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 /// Both the resync period and the period of the informer's check for due resyncs are less than 60 s.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
-/// Number of requests that each source (reflector) may send in addition to [`PER_MINUTE`].
+/// Fixed part of the maximum number of requests of each source (reflector) in a checked period.
+///
+/// [`PER_MINUTE`] is added for each started minute of the period.
 const BURST: usize = 30;
 /// Requests that each source (reflector) may send per started minute, in addition to [`BURST`].
 const PER_MINUTE: usize = 20;
@@ -83,10 +85,10 @@ impl<K: Stored> World<'_, K> {
         self.wire.wrong().map_or(Ok(()), Err)
     }
 
-    /// Checks that the informer's status and snapshot are correct for objects that failed to decode.
+    /// Checks that the informer counts the objects that fail to decode, and replaces them in the cache.
     ///
-    /// The status must report as many of them as the snapshot. An object that fails to decode when this
-    /// function reads it must be absent from later snapshots.
+    /// The informer's status and `snapshot` must report the same number of these objects. If this function
+    /// reads an object that fails to decode, later snapshots must not contain the same `Object` handle.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,

@@ -105,10 +105,10 @@ impl Package {
 }
 
 impl GoField {
-    /// Returns when Go writes this field to JSON, as a keyword of the generated table of protobuf messages.
+    /// Returns the keyword for the condition under which Go writes this field to JSON.
     ///
-    /// The keywords are `always`, `nonzero`, `sent`, `nullable` and `inline`. The header of the table
-    /// describes them. `field` is the same field in the proto file.
+    /// The keywords are `always`, `nonzero`, `sent`, `nullable` and `inline`. The header of the generated
+    /// table of protobuf messages describes them. `field` is the same field in the proto file.
     pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
         let omits_empty = self.has("omitempty");
         if self.has("inline") {

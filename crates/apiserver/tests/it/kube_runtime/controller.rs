@@ -50,7 +50,7 @@ impl Labelling {
         }
     }
 
-    /// Collects the names of reconciled config maps until `reconciled` yields nothing for 5 × [`SILENCE`].
+    /// Collects the names of reconciled config maps, until the controller is idle for 5 × [`SILENCE`].
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = tokio::time::timeout(5 * SILENCE, self.reconciled.next()).await {

@@ -10,8 +10,8 @@
 //! - with at most [`FEW`] pods, every step has a line;
 //! - with more pods, the first [`FIRST`] steps of each kind and loop have a line. Later steps share summary
 //!   lines, which state the number of steps so far;
-//! - each node agent has only one line of the kind [`Kind::NotMine`], in which it ignores a pod without a
-//!   node.
+//! - an exception is [`Kind::NotMine`], the kind of a step that ignores a pod without a node: only the first
+//!   step of this kind per loop has a line.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -45,7 +45,8 @@ fn node_name(server: &Server, pod: &str) -> Value {
 
 /// Returns a control plane whose only loop is the scheduler, and a receiver of the loop's steps.
 ///
-/// The caches are synced. The workers of the scheduler's queue start with [`ControlPlane::act`].
+/// The caches are synced, but the scheduler's workers are not started. Call [`ControlPlane::act`] to start
+/// them.
 async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

@@ -21,9 +21,10 @@ use crate::limits::one_line;
 /// Size in bytes of the length prefix of each event.
 const LENGTH_BYTES: usize = 4;
 
-/// Maximum length of an unknown event type in characters, and of an unsupported kind in bytes.
+/// Maximum length of a name that the server sent and the splitter does not know.
 ///
-/// Longer names are truncated.
+/// - An unknown event type in [`FrameKind::Unknown`] is truncated to this number of characters.
+/// - An unsupported API version and kind in an error message are truncated to this number of bytes.
 const NAME_BYTES: usize = 64;
 
 /// Splits the body of a watch response into its events, chunk by chunk.

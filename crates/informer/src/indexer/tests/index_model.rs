@@ -87,9 +87,9 @@ fn values_of(index: usize, colours: &Colours) -> Colours {
     colours.iter().copied().filter(of_index).collect()
 }
 
-/// Creates the index function of `INDICES[number]`, which reads the label `colours` of an object.
+/// Returns the index `INDICES[number]`. Its index function reads the colours from an object's label.
 ///
-/// The label contains the colour `""` as `-`.
+/// In the label `colours`, the text `-` stands for the colour `""`.
 fn indexers(number: usize) -> Indexers<K> {
     Indexers::new().with(INDICES[number], move |map: &K| {
         let own = colours(map).into_iter();

@@ -97,9 +97,9 @@ fn a_store_counts_each_restore_once_and_no_suspicion() {
     }
 }
 
-/// Queues an update, a resync, a list of another epoch and a second resync, and then applies them all.
+/// Queues an update, a resync, a list from the restored server and a second resync.
 ///
-/// Returns the resulting changes as text, one per line.
+/// Then applies all of them to a store, and returns the resulting changes as text, one per line.
 fn behind_what_waits(mut queue: impl Queue<K>) -> String {
     let (_, mut writer) = by_colour();
     let known = "a/x@3 red; a/y@2 red; a/z@1 red";

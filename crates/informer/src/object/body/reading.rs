@@ -84,9 +84,7 @@ impl Reading {
         Self(AtomicU8::new(READ))
     }
 
-    /// Creates the flags for a copy of the object.
-    ///
-    /// The copy is decoded if the object is decoded. The copy is not in the store.
+    /// Returns the flags for a clone of the object: the same, except that the clone is not in the store.
     #[cfg(feature = "packed")]
     pub(super) fn of_copy(&self) -> Self {
         Self(AtomicU8::new(self.0.load(Ordering::Relaxed) & READ))

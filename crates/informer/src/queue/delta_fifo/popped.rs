@@ -55,10 +55,11 @@ impl<K> DeltaFifo<K> {
         sources.any(|source| self.population.is_initial(source))
     }
 
-    /// Removes and returns a queued key with all its deltas.
+    /// Removes a key from the queue, and returns it with all its deltas; `None` if the key is not queued.
     ///
-    /// If this key is the last queued key of a reflector's first list, the second value is the id of the
-    /// reflector. If this applies to several reflectors, their other ids are appended to `completed`.
+    /// If the queue then contains no more keys of a reflector's first list, the list is complete, and the
+    /// second value is the reflector's id. If several first lists become complete, the ids of the other
+    /// reflectors are appended to `completed`.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();

@@ -90,11 +90,11 @@ impl Machine {
         Ok(self.watch())
     }
 
-    /// Records the response at `revision` to an open watch's probe, which requested the revision `asked`.
+    /// Records that the probe of an open watch requested the revision `asked` and returned `revision`.
     ///
-    /// Returns true if a watch has sent an event older than the newest revision that the store has accepted,
-    /// and this is the first response to a probe after the event. Such events then require no further probe
-    /// until the next list.
+    /// Returns true for the first response after an event out of order: an event or bookmark that is older
+    /// than the newest revision that the store has accepted. After this response, and until the next list,
+    /// events out of order require no probe, and the method returns false.
     ///
     /// # Errors
     /// Returns an error if `revision` is older than `asked`. The caller must pass the error to
@@ -109,9 +109,11 @@ impl Machine {
         Ok(self.probe.answered(now))
     }
 
-    /// Returns the action after a probe that failed, or whose response had too old a revision.
+    /// Returns the next action after a probe failed or returned a revision older than requested.
     ///
-    /// If a watch is open, the caller must end the watch before it calls this method.
+    /// If the probe was sent in parallel to an open watch, the caller must call this method only if `error`
+    /// shows that the server may have gone back to an earlier state, and must end the watch first. After any
+    /// other error, the watch continues, and the caller must call [`Machine::watch_probe_failed`] instead.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);

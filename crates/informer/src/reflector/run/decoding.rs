@@ -22,9 +22,10 @@ use crate::{
 /// would save little time.
 const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
-/// Number of bytes after which no further event or list item is added to a parallel task.
+/// Number of bytes after which no further event or list item is added to a decoding task.
 ///
-/// While a parallel task runs, another one starts only when this many bytes are waiting.
+/// Decoding tasks run in parallel to the task that reads the response. While a decoding task runs, another
+/// one starts only when this many undecoded bytes are waiting.
 const BATCH_BYTES: usize = 512 * 1024;
 
 /// Number of bytes that the reading task decodes itself before it yields.
@@ -56,9 +57,10 @@ struct Decoding<K> {
 /// A queue that decodes events and list items, and returns them in the order of arrival.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
-    /// Decoder that the reading task uses for the watch events after the initial list.
+    /// Decoder for watch events after the initial list, if the task that reads the response decodes them.
     ///
-    /// These events need low latency. If the cache stores compressed objects, they are compressed later.
+    /// These events need low latency, so this decoder does not compress objects. If the cache stores
+    /// compressed objects, the reflector compresses the objects later.
     at_once: Decoding<K>,
     /// Received events and list items that are not in a decoding task yet.
     waiting: VecDeque<Undecoded>,

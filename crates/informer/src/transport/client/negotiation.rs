@@ -1,4 +1,4 @@
-//! Selects the encoding of responses: the default of the object type, or JSON if the server rejects protobuf.
+//! Selects the encoding of responses: the configured encoding, or JSON if the server rejects protobuf.
 //!
 //! Guarantees: if the server responds with 406 to a request that accepts protobuf, the module sends the
 //! request once more, with an `Accept` header that allows only JSON. No other request is sent twice. The

@@ -270,7 +270,7 @@ impl Rotation {
         new
     }
 
-    /// Schedules the replacement of the client created at `since` for the time `at`.
+    /// Schedules a replacement, at the time `at`, of the client that was created at `since`.
     ///
     /// Keeps an earlier scheduled time. Does nothing if the current client was not created at `since`.
     fn replace(&self, since: Instant, at: Instant) {

@@ -107,7 +107,9 @@ fn compiled_in() -> Option<CryptoProvider> {
     aws_lc_rs.or_else(|| ring::default_provider().provider())
 }
 
-/// Return type of all stand-in functions. The real functions of rustls and kube return other types.
+/// Return type of the functions that replace functions of rustls and kube if a feature is disabled.
+///
+/// The compiler can thus distinguish them from the functions of rustls and kube, which return other types.
 struct Absent;
 
 // The compiler calls a stand-in dead code if a feature shadows it.

@@ -224,7 +224,7 @@ fn a_line_without_an_end_is_given_up() {
     assert!(matches!(read(&deep.concat()), Err(ColdReason::Damaged(_))));
 }
 
-/// Returns limits equal to the longest line, size and object count of the output of [`written`].
+/// Returns the lowest limits that allow the output of [`written`].
 fn exact() -> Limits {
     let text = written();
     let lines = text.split_inclusive(|byte| *byte == b'\n');

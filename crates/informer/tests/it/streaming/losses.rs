@@ -1,4 +1,6 @@
-//! Tests of streaming lists and watches whose connection breaks or is silent, or whose store is full.
+//! Tests of streaming lists and watches with a broken or silent connection, or with a full store.
+//!
+//! A store is full while it accepts no further changes from the reflector.
 //!
 //! Also tests that an informer detects a server that was restored to an earlier revision.
 

@@ -25,9 +25,9 @@ pub(super) enum Pause {
     Repeat,
     /// The time after which the library ends a streaming list that delivered nothing.
     InitialEvents,
-    /// The pause before a probe (a list of one object) that the library sends while its watch is open.
+    /// A pause before a probe (a list of one object) that the library sends in parallel to an open watch.
     ///
-    /// After an answered probe, the library waits at least one minute before the next probe.
+    /// The library sends no probe within one minute after the last answered probe.
     Minute,
     /// Any other pause, which no rule accepts.
     Strange,
@@ -64,9 +64,10 @@ pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
     Some((requests.collect(), store))
 }
 
-/// Returns whether `label`, in seconds, is the minimum of the backoff delay with index `nth`.
+/// Returns whether a pause with the text `label` can be the backoff delay `nth`, counted from 0.
 ///
-/// Each backoff delay is random between its minimum and twice its minimum.
+/// Each backoff delay is random between a minimum and twice this minimum. `label` contains only the minimum,
+/// in seconds.
 fn is_nth(label: &str, nth: usize) -> bool {
     const LABELS: [&str; 6] = ["0.8", "1.6", "3.2", "6.4", "12.8", "25.6"];
     match LABELS.get(nth) {
@@ -217,8 +218,9 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
 
 /// For each request that the library sent after the current operation, returns whether it may be a probe.
 ///
-/// A probe is a list of one object. The library may send a probe after a watch failed because the server was
-/// unavailable, lost its connection, or was closed, until a list receives a response.
+/// A probe is a list of one object. Probes are permitted after a watch is closed, loses its connection, or
+/// fails because the server is unavailable. They remain permitted until a list succeeds, or fails for any
+/// other reason.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

@@ -69,7 +69,7 @@ impl Script<'_> {
         bytes
     }
 
-    /// Appends to `bytes` one field of a message with a special JSON form, such as `Time`.
+    /// Appends one field to the message `bytes`, whose JSON form is `form`, such as a string for `Time`.
     fn special(&mut self, form: Form, bytes: &mut Vec<u8>) {
         match form {
             Form::Time | Form::MicroTime => {

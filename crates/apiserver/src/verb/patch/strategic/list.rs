@@ -239,8 +239,8 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
 
 /// Returns the list that Kubernetes uses to place the items that `$setElementOrder` does not name.
 ///
-/// The list contains the items of `original` that `patch` does not delete, and then the first new items of
-/// `patch`. The number of new items in the list is at most the number of deleted items.
+/// The list contains the items of `original` that `patch` does not delete, followed by new items of `patch`,
+/// at most as many as `patch` deletes from `original`.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();

@@ -1,11 +1,10 @@
 //! Tests which local writes and deletions of a mutation cache lapse.
-//!
 //! A write or deletion lapses if the mutation cache drops it although the informer's cache never contained
 //! its result.
 
 use super::*;
 
-/// Runs a script, and checks which objects have a write or deletion that lapses at each line.
+/// Runs a script, and checks which objects' writes or deletions lapse at each line of the script.
 ///
 /// `expected` contains each line, followed by the names of these objects. The function `check` documents the
 /// commands of a script.

@@ -116,10 +116,11 @@ impl Packing {
         changed
     }
 
-    /// Returns whether a training is due: enough samples exist, and at most one dictionary is in use.
+    /// Returns whether a training is due.
     ///
-    /// `more_comes` is whether more objects follow at once, as during a list. If so, a training requires more
-    /// objects.
+    /// It is due if sampling covers enough objects, and no object uses the dictionary before the current one.
+    /// `more_comes` is whether more objects follow at once, as during a list. If true, the minimum number of
+    /// objects is higher.
     pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }

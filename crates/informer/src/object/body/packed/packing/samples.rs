@@ -12,14 +12,14 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 /// three to four times as long.
 const TAKEN_MAX: usize = 64;
 
-/// Total bytes of the added objects at which [`TAKEN_MAX`] objects are enough for a training.
+/// Minimum total bytes of the added objects for a training with as few as [`TAKEN_MAX`] objects.
 ///
-/// This bounds the memory of objects that wait uncompressed for the first dictionary.
+/// This early training bounds the memory of objects that wait uncompressed for the first dictionary.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Minimum objects for a training during a list, as a multiple of the minimum after the list.
+/// Factor by which a training during a list requires more objects than a training after the list.
 ///
-/// The samples then come from more workloads, which saves 9 % of memory for pods.
+/// With more objects, the samples come from more workloads, which saves 9 % of memory for pods.
 const SPREAD: usize = 4;
 
 /// The concatenated first bytes of sampled objects, evenly spread over all added objects.
@@ -82,10 +82,10 @@ impl Samples {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the added objects are enough for a training because they are large.
+    /// Returns whether the total size of the added objects is enough for a training with few objects.
     ///
-    /// The minimum is [`SEEN_BYTES_MAX`] bytes in total, and [`TAKEN_MAX`] or `objects` objects, whichever is
-    /// smaller.
+    /// Requires [`SEEN_BYTES_MAX`] bytes in total. Also requires [`TAKEN_MAX`] objects, or `objects` if that
+    /// is fewer. `objects` is the number of objects that is enough for a training whatever their size.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }

@@ -111,9 +111,10 @@ impl<'a> Encoded<'a> {
 
     /// Returns the byte index after `{"metadata":` if the JSON begins with this text, otherwise `None`.
     ///
-    /// API servers begin list items of built-in kinds with this text. In protobuf, list items have no
-    /// envelope instead. For protobuf, the method returns `Some(0)` if the object has no envelope, otherwise
-    /// `None`. The 0 has no meaning, because [`Encoded::identity_at`] ignores the index for protobuf.
+    /// API servers begin list items of built-in kinds with this text.
+    ///
+    /// For protobuf, returns `Some(0)` if the object has no envelope (`runtime.Unknown`), as in a list,
+    /// otherwise `None`. The 0 has no meaning: [`Encoded::identity_at`] ignores the index for protobuf.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),

@@ -184,7 +184,8 @@ where
     /// Reads the [`Identity`] (name, revision, …) of an object, if it is needed and `at` is not `None`.
     ///
     /// The identity is needed if `known` is not `None`, if fields are pruned, or if objects are decoded on
-    /// demand. `at` is the byte position of the value of `metadata` in JSON. Protobuf accepts any position.
+    /// demand. `at` is the byte position of the value of `metadata` in JSON. For protobuf, only whether `at`
+    /// is `None` matters.
     fn identity<'a>(
         &self,
         encoded: Encoded<'a>,

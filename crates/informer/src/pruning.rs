@@ -307,8 +307,8 @@ impl Members {
 
     /// Adds a rule that keeps the value at this path, unless a rule already keeps it.
     ///
-    /// Pruning then removes the members without a rule from each map below `self` on the path. The rule
-    /// [`others`](Self::others) of `self` does not change.
+    /// For the path `spec.nodeName`, for example, pruning then removes the members of `spec` that have no
+    /// rule. [`others`](Self::others) still applies to the members of `self` that have no rule.
     fn keep(&mut self, path: &[impl AsRef<str>]) {
         let Some((first, rest)) = path.split_first() else {
             return;

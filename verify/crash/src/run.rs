@@ -58,7 +58,7 @@ const BLOATED_STARTS: u64 = 8;
 /// Maximum time from a server process's start to its kill.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// Number of server processes per comparison of the informers' caches with the acknowledged writes.
+/// Interval, in server processes, between comparisons of informer caches with acknowledged writes.
 const COMPARED_EVERY: u64 = 10;
 
 /// Kill a server with a data directory during writes, and check the stored objects after each restart

@@ -30,7 +30,7 @@ pub struct Selection {
     /// Run 500 seeds derived from this text, for example from the commit's id
     #[arg(long, value_name = "TEXT")]
     pub fresh: Option<String>,
-    /// With `all`: insert each deliberate bug into the tested code in turn; the program must find it
+    /// `all`: insert each deliberate bug into the tested code in turn, and require that the program finds it
     #[arg(long, value_parser = ["all"])]
     pub planted: Option<String>,
 }

@@ -48,7 +48,8 @@ const ON_ITS_WAY: Duration = Duration::from_secs(30);
 /// Maximum recovery time, after all faults have ended, of an informer that lists in pages.
 ///
 /// The list's revision can expire before the watch opens. The recovery then includes two backoff pauses of
-/// 60 s. A fault can permit a longer time. If handlers can block the informer, [`HELD_UP`] is added.
+/// up to 60 s. If a fault of the run has a longer maximum recovery time, that time applies instead. If
+/// handlers can block the informer, [`HELD_UP`] is added.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
 /// Description of a property that a simulated run has violated.

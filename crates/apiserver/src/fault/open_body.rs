@@ -293,11 +293,13 @@ impl Disturbed {
         None
     }
 
-    /// Polls `inner` for the next chunk, and returns the chunk if the body has no faults.
+    /// Returns the next chunk of `inner`, or `Ready(None)` if the caller must continue with `self.steps`.
     ///
-    /// If the body has faults, converts the chunk to entries of `self.steps`. When `inner` ends, adds the
-    /// last entries and sets `self.drained`. In both cases, returns `Ready(None)`, and the caller continues
-    /// with `self.steps`.
+    /// `Ready(None)` has two possible reasons:
+    /// - the body has faults, and the method has converted the chunk to entries of `self.steps`;
+    /// - `inner` has ended, and the method has added the last entries and set `self.drained`.
+    ///
+    /// If `inner` fails, sets `self.over` and returns the error.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

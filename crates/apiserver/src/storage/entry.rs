@@ -87,9 +87,9 @@ impl Entry {
         Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
-    /// Returns the range of the value of `metadata` in the object's stored JSON, and this JSON.
+    /// Returns the byte range of the value of `metadata` in the stored JSON, and the stored JSON itself.
     ///
-    /// The JSON has no enclosing braces, and no `apiVersion` and `kind`.
+    /// The stored JSON is the whole object without its enclosing braces, `apiVersion` and `kind`.
     #[cfg(feature = "persistence")]
     pub(crate) fn stored(&self) -> (Range<usize>, &[u8]) {
         (self.metadata.clone(), &self.members)

@@ -164,9 +164,11 @@ impl Pending {
 
     /// Drops all accepted writes that are not durable.
     ///
-    /// If a batch is waiting for [`Pending::take`], sends `error` as its result. If `take` has already
-    /// returned a batch, the caller must send the result of that batch. `touched` contains the objects whose
-    /// state on the disk may be wrong; the next write to the disk corrects them.
+    /// If a batch is waiting for [`Pending::take`], sends `error` as its result. For a batch that `take` has
+    /// already returned, the caller of `take` must send the result.
+    ///
+    /// `touched` contains the objects whose state on the disk may be wrong. The next write to the disk
+    /// corrects them.
     pub(crate) fn fail(
         &mut self,
         touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,

@@ -12,7 +12,10 @@ pub(crate) struct Grace {
 
 /// The effect of a client's deletion on the grace period of an object.
 pub(crate) enum GracePeriod {
-    /// The deletion has no grace period, or an earlier deletion has already set it to 0 seconds.
+    /// The deletion starts no grace period.
+    ///
+    /// Applies to resources without grace periods, to deletions that are not client requests, and to an
+    /// object whose grace period an earlier deletion has set to 0 seconds.
     None,
     /// The deletion starts this grace period, or shortens the current one to this.
     Until(Grace),

@@ -314,11 +314,11 @@ impl Controller {
         }
     }
 
-    /// Reports that `set` needs no change, if `ready` is greater than in the previous call for `set`.
+    /// Reports that the ReplicaSet `set` needs no change.
     ///
-    /// The first call for `set` also reports this. The caller checks that the ReplicaSet has the desired
-    /// number of pods. `ready` is the number of its ready pods, and `newest` is its newest ready pod. If
-    /// `newest` is `None`, the method reports nothing.
+    /// Reports nothing if `newest` is `None`, or if `ready` is not greater than in the previous call for
+    /// `set`. The caller must check first that the ReplicaSet has the desired number of pods. `ready` is the
+    /// number of its ready pods, and `newest` is the newest of them.
     async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
         let told = self.content.lock().insert(set.clone(), ready);
         if let Some(newest) = newest.filter(|_| told.is_none_or(|told| told < ready)) {

@@ -100,9 +100,9 @@ impl SharedInformerFactory {
 
     /// Creates an informer.
     ///
-    /// `complete` contains the requested options and the defaults of the factory. `requested` contains only
-    /// the requested options. The function uses `requested` only to select the transform of each namespace:
-    /// the requested transform, or else the default.
+    /// `complete` contains the requested options, and the factory's defaults for options that were not
+    /// requested. `requested` contains only the requested options, and is used only to select transforms: for
+    /// a namespace without a requested transform, the factory's default transform applies, if any.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,

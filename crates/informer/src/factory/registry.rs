@@ -412,8 +412,9 @@ impl Registry {
 
     /// Adds a pin ([`Want::Pinned`]) or a hold ([`Want::Held`]), which keeps the informer running.
     ///
-    /// A hold also starts the informer: if the informer was never started, returns the informer, and the
-    /// caller must spawn it. Returns `None` if the factory does not run the informer.
+    /// For a hold, returns the function that runs the informer, which the caller must pass to
+    /// [`spawn`](Self::spawn). Returns `None` for a pin, or if the informer was already started or removed,
+    /// if the factory does not run the informer, or if the factory was shut down.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;

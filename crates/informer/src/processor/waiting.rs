@@ -94,10 +94,10 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns an upper limit for the number of single events that a [`push`](Self::push) must process.
+    /// Returns an upper limit for the number of single events that pushing `pushed` must process.
     ///
-    /// These are the events of `pushed`, and those of a waiting list, resync or initial state that the push
-    /// expands. The limit is 0 if the push only appends `pushed`.
+    /// Includes the events of a message already in the queue, if the push splits that message (a list, a
+    /// resync or initial objects) into single events. The limit is 0 if the push only appends `pushed`.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,

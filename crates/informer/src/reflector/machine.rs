@@ -8,8 +8,9 @@
 //! - A *list*, in lower case, is a streaming list if the options request one and the server is not known to
 //!   reject it. Otherwise it is a LIST.
 //! - The *last revision* is the newest revision that the store has accepted.
-//! - *At once if healthy*: the first such request after an outage, or after a period without failures
-//!   (`reset_after`), is sent at once. Later ones are sent after a pause.
+//! - *At once if healthy*: without a pause after the first failure since the start, since a server outage, or
+//!   since a period without failures (`BackoffConfig::reset_after`). After any other failure, there is a
+//!   pause. Every row with this term describes a failure.
 //! - *Bad data* is unreadable, or was rejected by the store.
 //! - A *probe* is a LIST of one object, which shows whether the server still knows the last revision. If it
 //!   does not, the server *has gone back*: it was restored from a backup, for example.
@@ -47,7 +48,7 @@
 //! | lost its connection, got no response or 504, or failed with 410 or `TooLarge` at `""` | another streaming list, after a pause |
 //! | was closed within five minutes, lost its connection, got no response or 504, or failed with 410 or `TooLarge` at `""`, for the third time in a row | a LIST, at once; no streaming list for an hour |
 //! | sent objects that the store rejected | another streaming list, after a pause |
-//! | is complete, but unchanged objects were copied from the cache, and a consistency check requested a list before the end (also applies to a LIST) | a list at `""`, at once if healthy |
+//! | is complete, but contains objects reused from the cache, and a consistency check requested another list in the meantime (also applies to a LIST) | a list at `""`, at once if healthy; the complete list is not applied |
 //!
 //! # Watches
 //!

@@ -81,9 +81,10 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// Received events and list items that are not decoded or processed yet.
     pieces: Pieces<K>,
-    /// The LIST in progress; `None` while a page of it is requested and read.
+    /// The LIST in progress, while none of its pages is being requested or read; otherwise `None`.
     ///
-    /// A LIST that the reflector repeats at once, for example after a failure, remains in progress.
+    /// A LIST that the reflector repeats at once, for example after a failure, stays here until the
+    /// repetition.
     list: Option<List<K>>,
     /// Limits the log lines about skipped or undecodable objects of a watch.
     skips: LogLimiter,

@@ -104,9 +104,12 @@ pub enum Retry {
     Resume,
     /// The reflector lists again.
     ///
-    /// It lists without a pause if this failure is its first, its first after an outage of the server, or its
-    /// first after [`reset_after`](crate::reflector::BackoffConfig::reset_after) without failures. In all
-    /// other cases, and always after [`Class::TooLargeResourceVersion`], it waits before it lists.
+    /// After [`Class::TooLargeResourceVersion`], it waits before it lists. After any other error, it lists
+    /// without a pause in each of these cases, and waits otherwise:
+    /// - No request of the reflector has failed before.
+    /// - The previous failure was caused by a server that was down or unreachable.
+    /// - The reflector had no failures for at least
+    ///   [`reset_after`](crate::reflector::BackoffConfig::reset_after) before this error.
     Relist,
     /// The reflector waits, and then lists again.
     Backoff,

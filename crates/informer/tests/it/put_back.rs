@@ -246,9 +246,10 @@ async fn a_restored_source_does_not_affect_another_source() {
     }
 }
 
-/// A consistency check finds a difference during a list that reuses cached objects.
+/// A consistency check finds a difference during a list.
 ///
-/// The informer discards this list and lists again. It does not list a third time because of the difference.
+/// The list takes objects with unchanged revisions from the cache, so it can't correct a wrong cached object.
+/// The informer discards this list and lists again. The difference causes no further list.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);

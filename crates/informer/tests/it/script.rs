@@ -40,7 +40,7 @@ pub(crate) enum Then {
     EndsAfter(Duration),
     Breaks(Class),
     Hangs,
-    /// The body continues with chunks without end, and pauses for this duration before each chunk.
+    /// The body continues with an infinite sequence of chunks, and pauses for this duration before each.
     ///
     /// The function returns the text of a chunk. Its argument is 1 for the first chunk after the scripted
     /// text, and increases by 1 per chunk.

@@ -132,7 +132,10 @@ struct Hanging {
     waits: JoinSet<()>,
 }
 
-/// Registers a blocking, a checking and a panicking handler, and spawns the tasks of [`Hanging`].
+/// Registers the handlers and spawns the tasks of [`Hanging`].
+///
+/// The first handler blocks the informer while the handler's buffer is full. The second is a [`Replay`]. The
+/// third panics when it receives an object of the initial list.
 ///
 /// One task per handler waits for the handler's sync, one waits for the informer's sync, and one calls and
 /// awaits `add_index`.

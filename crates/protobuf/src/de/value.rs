@@ -18,8 +18,10 @@ pub(super) enum Value<'de> {
     /// A string, which may be invalid UTF-8.
     Text(&'de [u8]),
     Integer(i64),
-    /// `Some` contains a boolean, a double, bytes, or a value whose wire type does not match the `Type`.
-    /// `None` is the zero value of any `Type` except a message, including integers and strings.
+    /// A value of this `Type`, which is never a message. `None` is the zero value.
+    ///
+    /// An integer or a string in the message is an `Integer` or `Text` instead, unless its wire type does not
+    /// match the `Type`.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),

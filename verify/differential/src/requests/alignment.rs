@@ -352,7 +352,8 @@ impl<'a> Pair<'a> {
         is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 
-    /// Returns whether client-go listed at the revision `at` before `now`. Such a revision may have expired.
+    /// Returns whether client-go sent a list at the revision `at` before it sent the request `now`.
+    /// The revision may have expired since that list.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs

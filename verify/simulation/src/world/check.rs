@@ -85,10 +85,13 @@ impl<K: Stored> World<'_, K> {
         self.wire.wrong().map_or(Ok(()), Err)
     }
 
-    /// Checks that the informer counts the objects that fail to decode, and replaces them in the cache.
+    /// Checks how the informer handles objects that fail to decode.
     ///
-    /// The informer's status and `snapshot` must report the same number of these objects. If this function
-    /// reads an object that fails to decode, later snapshots must not contain the same `Object` handle.
+    /// The informer's status and `snapshot` must report the same number of these objects.
+    ///
+    /// This function also reads, and thereby decodes, each object in `snapshot`. If an object fails to decode
+    /// here, the informer must replace its `Object` handle in the cache. A later call checks that its
+    /// `snapshot` does not contain the old handle.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,

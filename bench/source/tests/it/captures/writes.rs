@@ -126,9 +126,9 @@ pub(crate) fn event_type(event: &[u8]) -> &str {
     std::str::from_utf8(&text[..end]).unwrap()
 }
 
-/// Returns the part of an object's JSON text before its `metadata` member.
+/// Returns an object's JSON text before its `metadata` member, followed by the word `metadata`.
 ///
-/// Appends the word `metadata` to this part, without quotation marks.
+/// For example, the result is `{"kind":"Pod","apiVersion":"v1",metadata`.
 fn head(object: &[u8]) -> String {
     let text = std::str::from_utf8(object).unwrap();
     let end = text.find(r#""metadata":{""#).unwrap();

@@ -299,7 +299,7 @@ impl World {
 
     /// Removes the demo's objects, and returns a summary.
     ///
-    /// If the loops write (`act`), also removes the nodes, and deletes the pods with grace period 0.
+    /// If the demo's control loops write (`act`), also removes the nodes, and uses grace period 0 for pods.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;

@@ -40,7 +40,7 @@ pub(super) struct Population {
     pub(super) template: Template,
     /// Number of seeded objects that the server already had before this run.
     pub(super) found: usize,
-    /// Number of objects that `serve --churn` maintains: it alternately creates one more and deletes one.
+    /// Target number of objects. `serve --churn` alternately creates one more object and deletes one.
     pub(super) count: u32,
     /// Numbers in the names of the objects that currently exist.
     pub(super) alive: Vec<u32>,

@@ -21,10 +21,10 @@ use crate::limits::one_line;
 /// Size in bytes of the length prefix of each event.
 const LENGTH_BYTES: usize = 4;
 
-/// Maximum length of a name that the server sent and the splitter does not know.
+/// Length to which the splitter truncates an event type or a kind that it does not support.
 ///
-/// - An unknown event type in [`FrameKind::Unknown`] is truncated to this number of characters.
-/// - An unsupported API version and kind in an error message are truncated to this number of bytes.
+/// - In [`FrameKind::Unknown`], the event type is truncated to this number of characters.
+/// - In an error message, the API version and kind together are truncated to this number of bytes.
 const NAME_BYTES: usize = 64;
 
 /// Splits the body of a watch response into its events, chunk by chunk.

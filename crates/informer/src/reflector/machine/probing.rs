@@ -92,9 +92,9 @@ impl Machine {
 
     /// Records that the probe of an open watch requested the revision `asked` and returned `revision`.
     ///
-    /// Returns true for the first response after an event out of order: an event or bookmark that is older
-    /// than the newest revision that the store has accepted. After this response, and until the next list,
-    /// events out of order require no probe, and the method returns false.
+    /// Returns true if an event or bookmark was older than the newest revision that the store has accepted,
+    /// and this probe is the first one answered since then. Returns true at most once between two lists,
+    /// because further events of this kind require no probe.
     ///
     /// # Errors
     /// Returns an error if `revision` is older than `asked`. The caller must pass the error to

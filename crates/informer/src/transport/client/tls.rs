@@ -107,9 +107,10 @@ fn compiled_in() -> Option<CryptoProvider> {
     aws_lc_rs.or_else(|| ring::default_provider().provider())
 }
 
-/// Return type of the functions that replace functions of rustls and kube if a feature is disabled.
+/// Result of a stand-in, which replaces a function of rustls or kube if a feature is disabled.
 ///
-/// The compiler can thus distinguish them from the functions of rustls and kube, which return other types.
+/// The traits [`Provider`] and [`Rustls`] are implemented for this type and for the result types of the
+/// original functions, so that the caller can process both.
 struct Absent;
 
 // The compiler calls a stand-in dead code if a feature shadows it.

@@ -219,8 +219,8 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
 /// For each request that the library sent after the current operation, returns whether it may be a probe.
 ///
 /// A probe is a list of one object. Probes are permitted after a watch is closed, loses its connection, or
-/// fails because the server is unavailable. They remain permitted until a list succeeds, or fails for any
-/// other reason.
+/// fails because the server is unavailable. The next list or probe ends the permission, unless it also fails
+/// because the server is unavailable.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

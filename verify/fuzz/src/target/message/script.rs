@@ -69,7 +69,9 @@ impl Script<'_> {
         bytes
     }
 
-    /// Appends one field to the message `bytes`, whose JSON form is `form`, such as a string for `Time`.
+    /// Appends one field to `bytes`, a message with a special JSON form such as [`Form::Time`].
+    ///
+    /// The definition of such a message contains no fields, so `form` determines the field.
     fn special(&mut self, form: Form, bytes: &mut Vec<u8>) {
         match form {
             Form::Time | Form::MicroTime => {

@@ -12,9 +12,9 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 /// three to four times as long.
 const TAKEN_MAX: usize = 64;
 
-/// Minimum total bytes of the added objects for a training with as few as [`TAKEN_MAX`] objects.
+/// With this many bytes of added objects, a training requires only [`TAKEN_MAX`] objects.
 ///
-/// This early training bounds the memory of objects that wait uncompressed for the first dictionary.
+/// The early training bounds the memory of large objects that wait uncompressed for the first dictionary.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Factor by which a training during a list requires more objects than a training after the list.
@@ -82,10 +82,10 @@ impl Samples {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the total size of the added objects is enough for a training with few objects.
+    /// Returns whether the added objects are enough for a training because they are large.
     ///
-    /// Requires [`SEEN_BYTES_MAX`] bytes in total. Also requires [`TAKEN_MAX`] objects, or `objects` if that
-    /// is fewer. `objects` is the number of objects that is enough for a training whatever their size.
+    /// They are enough if they have at least [`SEEN_BYTES_MAX`] bytes in total, and their number is at least
+    /// `objects` or [`TAKEN_MAX`], whichever is less.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }

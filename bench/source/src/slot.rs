@@ -35,9 +35,10 @@ const NEWEST: i64 = 1_780_272_000;
 /// Maximum age of an object, in seconds before [`NEWEST`]: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
-/// Placeholder of a [`Slot::Time`] whose index in [`Slots`] is 0, in seconds since 1970.
+/// Time in a template that marks the place of a [`Slot::Time`], in seconds since 1970.
 ///
-/// For index `i`, the placeholder is `i` seconds later. All other times in a template are earlier.
+/// The slot with index `i` in [`Slots`] has the mark `MARKED_SECOND + i`. All other times in a template are
+/// earlier.
 const MARKED_SECOND: i64 = 2_000_000_000;
 
 /// The encoding of an object in lists and watch events.

@@ -58,7 +58,7 @@ const BLOATED_STARTS: u64 = 8;
 /// Maximum time from a server process's start to its kill.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// Interval, in server processes, between comparisons of informer caches with acknowledged writes.
+/// After how many restarts of the server the caches are compared with the acknowledged writes again.
 const COMPARED_EVERY: u64 = 10;
 
 /// Kill a server with a data directory during writes, and check the stored objects after each restart

@@ -88,7 +88,7 @@ impl Repacking {
     }
 }
 
-/// Maximum number of objects from which the calling task trains a dictionary, in one or two milliseconds.
+/// Maximum number of objects for a training that the calling task does itself; it takes up to two milliseconds.
 const TRAINED_IN_PLACE: usize = 32;
 
 /// Trains compression dictionaries, on the calling task or on the blocking pool.

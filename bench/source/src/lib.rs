@@ -25,6 +25,7 @@ mod source;
 mod body;
 mod request;
 mod report;
+pub mod probabilities;
 mod server;
 
 pub use chunks::Chunking;

@@ -8,11 +8,12 @@
 
 use std::net::Ipv4Addr;
 use std::os::unix::fs::FileTypeExt as _;
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use source::{Chunking, Corpus, CorpusKind, Report, Source, serve};
+use source::{Chunking, Corpus, CorpusKind, Report, Source, probabilities, serve};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 use tokio::runtime;
@@ -48,10 +49,17 @@ struct Args {
     /// With `--describe`, print only the mean sizes, as one line of JSON.
     #[arg(long, requires = "describe")]
     line: bool,
+    /// Write the probabilities for packed caches to this file and exit.
+    #[arg(long, value_name = "FILE")]
+    probabilities: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    if let Some(path) = args.probabilities {
+        let written = std::fs::write(&path, probabilities::train()?);
+        return written.with_context(|| format!("can't write {}", path.display()));
+    }
     let corpus = Corpus::new(args.kind, args.pods, args.seed)?;
     if args.describe {
         let report = Report::of(&corpus)?;

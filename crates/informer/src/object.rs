@@ -247,7 +247,7 @@ impl<K> Object<K> {
         (handle + self.inner.body.size()) as u64
     }
 
-    /// Returns the size in bytes of a packed cache's compression dictionaries and training samples.
+    /// Returns the size in bytes of a packed cache's compression dictionaries, and of the samples for the next one.
     ///
     /// A packed cache stores objects as compressed bytes, and all its objects share this data. Returns `None`
     /// in other caches, and for an object that failed to decode.

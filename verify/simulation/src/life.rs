@@ -33,7 +33,7 @@ pub(crate) struct Setting {
     pub(crate) rng: u64,
     /// Rust type of the objects in the informer's cache.
     pub(crate) store: Store,
-    /// Number of received objects after which the cache trains its compression dictionary.
+    /// Number of received objects after which the cache creates its compression dictionary.
     ///
     /// `None` disables compression.
     pub(crate) packed: Option<usize>,

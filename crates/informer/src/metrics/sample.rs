@@ -59,7 +59,7 @@ pub struct StoreSample {
     pub rest_bytes: u64,
     /// Size in bytes of the compression dictionaries and of the samples for the next dictionary.
     ///
-    /// The samples are objects from which the cache trains the next dictionary.
+    /// A dictionary consists of the encoded bytes of sampled objects.
     ///
     /// The size does not include the buffers for compression, which use about 200 KB per thread that
     /// compresses objects.

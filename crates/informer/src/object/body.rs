@@ -125,8 +125,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the size in bytes of the dictionaries and training samples that all packed bodies of a cache
-    /// share.
+    /// Returns the size in bytes of the dictionaries and samples that all packed bodies of a cache share.
     ///
     /// Returns `None` if the body is not packed.
     pub(super) fn shared_size(&self) -> Option<usize> {
@@ -212,7 +211,7 @@ pub(crate) enum FormOptions<K> {
 #[cfg(feature = "packed")]
 impl<K: crate::pruning::Storable> FormOptions<K> {
     /// Selects the packed form. `objects` is the number of objects from which a compression dictionary is
-    /// trained; `None` selects the default.
+    /// sampled; `None` selects the default.
     pub(crate) fn packed(objects: Option<usize>) -> Self {
         Self::Packed(objects.map_or_else(PackOptions::default, PackOptions::new))
     }
@@ -353,7 +352,7 @@ impl<K> Form<K> {
         }
     }
 
-    /// Trains a dictionary if necessary, and compresses `objects`, which are not in a store yet. Blocks.
+    /// Creates a dictionary if necessary, and compresses `objects`, which are not in a store yet. Blocks.
     ///
     /// `more_comes` is whether the caller will load more objects.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
@@ -384,7 +383,7 @@ pub(crate) trait Housekeeping<K>: Send {
     /// Starts the compression of all objects that were passed to [`handed_on`](Self::handed_on).
     fn paused(&mut self);
 
-    /// Trains a compression dictionary if necessary. Called after objects were decoded.
+    /// Creates a compression dictionary if necessary. Called after objects were decoded.
     ///
     /// `staged` returns the objects of the list in progress, and `more_comes` is whether the server will send
     /// more objects of this list.

@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
+use derive_where::derive_where;
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 
@@ -22,12 +23,20 @@ enum Repr<'a> {
     Set(&'a Joined),
 }
 
-/// A label set that objects with equal labels share.
-pub(super) type LabelSet = Arc<Joined>;
+/// A label set that objects with equal labels share, and a value that the cache stores for these objects.
+#[derive(Debug)]
+pub(super) struct LabelSet<T = ()> {
+    labels: Joined,
+    #[cfg_attr(
+        not(feature = "packed"),
+        expect(dead_code, reason = "only packed caches have a value")
+    )]
+    value: T,
+}
 
 /// A set of labels, ordered by key, in one string to save allocations.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Joined {
+#[derive(Debug)]
+struct Joined {
     text: Box<str>,
     /// Byte positions in `text` at which keys and values end, alternately.
     ends: Box<[u32]>,
@@ -86,8 +95,8 @@ impl<'a> Labels<'a> {
         Self(Repr::Map(labels))
     }
 
-    pub(super) fn of_set(labels: &'a LabelSet) -> Self {
-        Self(Repr::Set(labels))
+    pub(super) fn of_set<T>(set: &'a LabelSet<T>) -> Self {
+        Self(Repr::Set(&set.labels))
     }
 
     /// Returns the value of the label with this key; `None` if the object does not have the label.
@@ -111,13 +120,13 @@ impl<'a> Labels<'a> {
 }
 
 /// The label sets of a cache that stores objects as bytes, shared by objects with equal labels.
-#[derive(Default)]
-pub(super) struct LabelSets(Mutex<Sets>);
+#[derive_where(Default)]
+pub(super) struct LabelSets<T = ()>(Mutex<Sets<T>>);
 
-#[derive(Default)]
-struct Sets {
+#[derive_where(Default)]
+struct Sets<T> {
     /// The shared label sets by hash. Of two sets with the same hash, only the first is shared.
-    known: BTreeMap<u64, Weak<Joined>>,
+    known: BTreeMap<u64, Weak<LabelSet<T>>>,
     /// When `known` reaches this number of entries, the sets that no object uses are removed.
     full_at: usize,
 }
@@ -125,9 +134,19 @@ struct Sets {
 /// Minimum number of entries in [`Sets::known`] for the removal of unused sets.
 const SETS_MIN: usize = 1024;
 
-impl LabelSets {
+impl<T> LabelSet<T> {
+    #[cfg(feature = "packed")]
+    pub(super) fn value(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: Default> LabelSets<T> {
     /// Returns the shared label set of these labels; a repeated key has its last value.
-    pub(super) fn shared<'l>(&self, labels: impl Iterator<Item = (&'l str, &'l str)>) -> LabelSet {
+    pub(super) fn shared<'l>(
+        &self,
+        labels: impl Iterator<Item = (&'l str, &'l str)>,
+    ) -> Arc<LabelSet<T>> {
         let mut labels: Vec<_> = labels.collect();
         if !labels.is_sorted_by(|(a, _), (b, _)| a < b) {
             labels.reverse();
@@ -138,11 +157,14 @@ impl LabelSets {
         let mut sets = self.0.lock();
         let known = sets.known.get(&hash).and_then(Weak::upgrade);
         if let Some(known) = &known
-            && known.iter().eq(labels.iter().copied())
+            && known.labels.iter().eq(labels.iter().copied())
         {
             return Arc::clone(known);
         }
-        let set = Arc::new(Joined::of(&labels));
+        let set = Arc::new(LabelSet {
+            labels: Joined::of(&labels),
+            value: T::default(),
+        });
         if known.is_none() {
             sets.keep(hash, &set);
         }
@@ -154,8 +176,8 @@ fn hash(labels: &[(&str, &str)]) -> u64 {
     FixedState::default().hash_one(labels)
 }
 
-impl Sets {
-    fn keep(&mut self, hash: u64, set: &LabelSet) {
+impl<T> Sets<T> {
+    fn keep(&mut self, hash: u64, set: &Arc<LabelSet<T>>) {
         self.known.insert(hash, Arc::downgrade(set));
         if self.known.len() >= self.full_at.max(SETS_MIN) {
             self.known.retain(|_, set| set.strong_count() > 0);
@@ -168,13 +190,13 @@ impl Sets {
 mod tests {
     use super::*;
 
-    fn set(sets: &LabelSets, labels: &[(&'static str, &'static str)]) -> LabelSet {
+    fn set(sets: &LabelSets, labels: &[(&'static str, &'static str)]) -> Arc<LabelSet> {
         sets.shared(labels.iter().copied())
     }
 
     #[test]
     fn equal_labels_share_one_set_that_equals_a_map() {
-        let sets = LabelSets::default();
+        let sets = LabelSets::<()>::default();
         let first = set(&sets, &[("b", "2"), ("a", "1")]);
         let again = set(&sets, &[("a", "1"), ("b", "2")]);
         assert!(Arc::ptr_eq(&first, &again));
@@ -198,7 +220,7 @@ mod tests {
             let labels = keys[..len]
                 .iter()
                 .map(|key| (&**key, &key[key.len() / 2..]));
-            let set = LabelSets::default().shared(labels.clone());
+            let set = LabelSets::<()>::default().shared(labels.clone());
             let set = Labels::of_set(&set);
             assert!(set.iter().eq(labels.clone()));
             assert!(
@@ -212,14 +234,14 @@ mod tests {
 
     #[test]
     fn labels_with_equal_hashes_are_not_confused() {
-        let sets = LabelSets::default();
+        let sets = LabelSets::<()>::default();
         let labels = [("a", "1"), ("b", "2")];
         for others in [
             &[("a", "1")][..],
             &[("a", "1"), ("b", "22")],
             &[("a1", ""), ("b", "2")],
         ] {
-            let other = LabelSets::default().shared(others.iter().copied());
+            let other = LabelSets::<()>::default().shared(others.iter().copied());
             sets.0.lock().keep(hash(&labels), &other);
             assert!(Labels::of_set(&set(&sets, &labels)).iter().eq(labels));
         }
@@ -227,14 +249,14 @@ mod tests {
 
     #[test]
     fn of_a_duplicate_key_the_last_value_counts() {
-        let sets = LabelSets::default();
+        let sets = LabelSets::<()>::default();
         let labels = set(&sets, &[("a", "1"), ("b", "2"), ("a", "3")]);
         assert!(Labels::of_set(&labels).iter().eq([("a", "3"), ("b", "2")]));
     }
 
     #[test]
     fn unused_label_sets_are_removed() {
-        let sets = LabelSets::default();
+        let sets = LabelSets::<()>::default();
         let kept = set(&sets, &[("kept", "")]);
         for number in 0..2 * SETS_MIN {
             sets.shared([("number", &*number.to_string())].into_iter());

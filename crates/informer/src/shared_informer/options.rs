@@ -194,11 +194,12 @@ macro_rules! keeping_methods {
             Ok(self)
         }
 
-        /// Keeps each object as compressed JSON, to reduce the memory of the cache.
+        /// Keeps each object in compressed form, to reduce the memory of the cache.
         ///
-        /// The JSON is compressed with a dictionary. The dictionary is trained when the cache has received
-        /// 256 objects, or 1,024 objects while a list is in progress. Packed pods take about a tenth of the
-        /// memory of decoded pods. Name, namespace, uid, revision and labels are kept uncompressed. Lists,
+        /// An object is compressed with an earlier object that has the same labels, or with a dictionary of
+        /// sampled objects. The dictionary is created when the cache has received 256 objects, or 1,024
+        /// objects while a list is in progress. Packed pods take about a thirtieth of the memory of decoded
+        /// pods. Name, namespace, uid, revision and labels are kept uncompressed. Lists,
         /// selectors and indices that use only this metadata therefore decode nothing.
         ///
         /// [`Object::get`](crate::Object::get) decodes the object on each call, unless the decoded object is
@@ -216,9 +217,8 @@ macro_rules! keeping_methods {
         /// The [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences to a cache
         /// of decoded objects.
         ///
-        /// Training a dictionary takes about 20 ms for pods. The dictionary is trained again if the ratio of
-        /// compressed size to uncompressed size becomes more than 1.5 times as high as after the last
-        /// training.
+        /// Another dictionary is created if the ratio of compressed size to uncompressed size becomes more
+        /// than 1.5 times as high as it was at first.
         #[cfg(feature = "packed")]
         pub fn packed(mut self) -> Self
         where
@@ -229,13 +229,13 @@ macro_rules! keeping_methods {
         }
 
         /// Keeps objects [`packed`](Self::packed), and sets the number of received objects after which a
-        /// dictionary is trained. The minimum is 8.
+        /// dictionary is created. The minimum is 8.
         ///
         /// Use a smaller number for a small collection. Use a larger number if the first received objects do
         /// not resemble the later objects.
         ///
-        /// The dictionary is trained from at most 64 of the received objects, evenly spread. Until the
-        /// training, the cache keeps objects uncompressed. While a list is in progress, the training starts
+        /// The dictionary contains some of the received objects, evenly spread, with 24 to 48 KiB in total.
+        /// Until it exists, the cache keeps objects uncompressed. While a list is in progress, it is created
         /// only after four times as many objects.
         #[cfg(feature = "packed")]
         pub fn packed_from(mut self, objects: usize) -> Self

@@ -229,7 +229,7 @@ async fn a_list_with_a_chunk_for_each_object_is_decoded_by_several_threads() {
                 .initial_list(way)
                 .transform(move |pod: &mut Pod| {
                     // Far enough apart to be decoded in different batches.
-                    if matches!(pod.metadata.name.as_deref(), Some("p0000" | "p0600")) {
+                    if matches!(pod.metadata.name.as_deref(), Some("p0000" | "p0080")) {
                         two.wait();
                     }
                 }),

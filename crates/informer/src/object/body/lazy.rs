@@ -29,7 +29,7 @@ pub(crate) struct LazyDecoder<K> {
 pub(in crate::object) struct LazyBody<K> {
     decoder: Arc<LazyDecoder<K>>,
     uid: Box<str>,
-    labels: LabelSet,
+    labels: Arc<LabelSet>,
     read: Mutex<Read<K>>,
     reading: Reading,
 }

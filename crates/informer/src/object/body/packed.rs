@@ -17,11 +17,12 @@ use std::sync::{
 use derive_where::derive_where;
 use parking_lot::Mutex;
 
-use self::packing::{Packed, Packing, SAMPLES};
+use self::packing::{BaseOfLabels, Kin, Packed, Packing, SAMPLES};
 use super::{
     super::{
         DecodeError, Inner, Object, ObjectName,
         labels::{LabelSet, LabelSets, Labels},
+        uid::UidHash,
     },
     Body, Decode, OnBroken,
     reading::{Reading, UnreadCount},
@@ -41,7 +42,7 @@ const RECENT_MAX: usize = 128;
 /// Number of recently decoded objects that a decoder keeps alive, so that consecutive readers share them.
 const HOT: usize = 16;
 
-/// Minimum of [`PackOptions::objects`], the number of objects from which a compression dictionary is trained.
+/// Minimum of [`PackOptions::objects`], the number of objects from which a dictionary is sampled.
 const OBJECTS_MIN: usize = 8;
 
 /// Serializes an object, or returns `None` if the object can't be serialized.
@@ -53,13 +54,13 @@ const WRITTEN: Codec = Codec::Json;
 /// The options of a packed cache, which stores objects as compressed bytes.
 #[derive_where(Clone, Copy)]
 pub(crate) struct PackOptions<K> {
-    /// Number of objects from which each compression dictionary is trained.
+    /// Number of objects from which each compression dictionary is sampled.
     pub(crate) objects: usize,
     encode: Encode<K>,
 }
 
 impl<K: Storable> PackOptions<K> {
-    /// Creates options that train each dictionary from `objects` objects, but at least [`OBJECTS_MIN`].
+    /// Creates options that sample each dictionary from `objects` objects, but at least [`OBJECTS_MIN`].
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
@@ -80,7 +81,7 @@ pub(crate) struct PackedDecoder<K> {
     decode: Decode<K>,
     encode: Encode<K>,
     on_broken: OnBroken,
-    labels: LabelSets,
+    labels: LabelSets<BaseOfLabels>,
     /// The `number` that the next [`PackedBody`] receives.
     bodies: AtomicU64,
     recent: Vec<Mutex<Recent<K>>>,
@@ -104,8 +105,10 @@ pub(in crate::object) struct PackedBody<K> {
     decoder: Arc<PackedDecoder<K>>,
     number: u64,
     uid: Box<str>,
-    labels: LabelSet,
-    kept: Mutex<PackedJson>,
+    labels: Arc<LabelSet<BaseOfLabels>>,
+    /// Encoding of the stored bytes.
+    codec: Codec,
+    kept: Mutex<Kept>,
     reading: Reading,
     /// Whether the bytes are uncompressed, and the cache's background task must still compress them.
     pending: AtomicBool,
@@ -113,23 +116,23 @@ pub(in crate::object) struct PackedBody<K> {
 
 /// The stored bytes of an object, or the error with which decoding failed.
 #[derive(Clone)]
-enum PackedJson {
-    Bytes(Codec, Packed),
+enum Kept {
+    Bytes(Packed),
     /// Decoding failed. The bytes were dropped, and each read returns this error.
     Unfit(DecodeError),
 }
 
-impl PackedJson {
+impl Kept {
     fn packed(&self) -> Option<&Packed> {
         match self {
-            Self::Bytes(_, packed) => Some(packed),
+            Self::Bytes(packed) => Some(packed),
             Self::Unfit(_) => None,
         }
     }
 
     fn packed_mut(&mut self) -> Option<&mut Packed> {
         match self {
-            Self::Bytes(_, packed) => Some(packed),
+            Self::Bytes(packed) => Some(packed),
             Self::Unfit(_) => None,
         }
     }
@@ -142,6 +145,7 @@ impl<K> Clone for PackedBody<K> {
             number: self.number,
             uid: self.uid.clone(),
             labels: Arc::clone(&self.labels),
+            codec: self.codec,
             kept: Mutex::new(self.kept.lock().clone()),
             reading: self.reading.of_copy(),
             pending: AtomicBool::new(self.pending.load(Ordering::Relaxed)),
@@ -219,8 +223,13 @@ impl<K> PackedDecoder<K> {
         labels: impl Iterator<Item = (&'l str, &'l str)>,
         encoded: Encoded<'_>,
     ) -> PackedBody<K> {
-        let packed = self.packing.pack(encoded.bytes());
-        self.kept(uid, labels, PackedJson::Bytes(encoded.codec(), packed))
+        let labels = self.labels.shared(labels);
+        let kin = Kin {
+            uid: UidHash::of(uid),
+            base: labels.value(),
+        };
+        let packed = self.packing.pack(encoded.bytes(), kin);
+        self.kept(uid, labels, encoded.codec(), packed)
     }
 
     /// Creates a body whose bytes stay uncompressed until background work compresses them.
@@ -235,22 +244,24 @@ impl<K> PackedDecoder<K> {
         let packed = Packed::as_it_is(encoded.bytes());
         PackedBody {
             pending: AtomicBool::new(true),
-            ..self.kept(uid, labels, PackedJson::Bytes(encoded.codec(), packed))
+            ..self.kept(uid, self.labels.shared(labels), encoded.codec(), packed)
         }
     }
 
-    fn kept<'l>(
+    fn kept(
         self: &Arc<Self>,
         uid: &str,
-        labels: impl Iterator<Item = (&'l str, &'l str)>,
-        kept: PackedJson,
+        labels: Arc<LabelSet<BaseOfLabels>>,
+        codec: Codec,
+        packed: Packed,
     ) -> PackedBody<K> {
         PackedBody {
             decoder: Arc::clone(self),
             number: self.bodies.fetch_add(1, Ordering::Relaxed),
             uid: Box::from(uid),
-            labels: self.labels.shared(labels),
-            kept: Mutex::new(kept),
+            labels,
+            codec,
+            kept: Mutex::new(Kept::Bytes(packed)),
             reading: Reading::default(),
             pending: AtomicBool::new(false),
         }
@@ -306,16 +317,16 @@ impl<K> PackedBody<K> {
     /// Calls `read` with the decompressed bytes. Returns `None` if the bytes are dropped or damaged.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.kept.lock() {
-            PackedJson::Bytes(codec, packed) => packed.unpacked(|it| read(codec.object(it))).ok(),
-            PackedJson::Unfit(_) => None,
+            Kept::Bytes(packed) => packed.unpacked(|it| read(self.codec.object(it))).ok(),
+            Kept::Unfit(_) => None,
         }
     }
 
     /// Returns the decode error if an earlier read failed to decode the bytes.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.kept.lock() {
-            PackedJson::Bytes(..) => None,
-            PackedJson::Unfit(error) => Some(error.clone()),
+            Kept::Bytes(_) => None,
+            Kept::Unfit(error) => Some(error.clone()),
         }
     }
 
@@ -324,9 +335,16 @@ impl<K> PackedBody<K> {
         self.decoder.recent(self.number).lock().number == self.number
     }
 
-    /// Returns the size in bytes of the informer's compression dictionaries and of their training samples.
+    /// Returns the size in bytes of the informer's compression dictionaries and of the samples for the next one.
     pub(super) fn shared_size(&self) -> usize {
         self.decoder.packing.size()
+    }
+
+    fn kin(&self) -> Kin<'_> {
+        Kin {
+            uid: UidHash::of(&self.uid),
+            base: self.labels.value(),
+        }
     }
 
     fn is_pending(&self) -> bool {
@@ -340,14 +358,14 @@ impl<K> PackedBody<K> {
             if let Some(packed) = kept.packed_mut()
                 && let Some(raw) = packed.raw()
             {
-                *packed = self.decoder.packing.pack(raw);
+                *packed = self.decoder.packing.pack(raw, self.kin());
             }
         }
     }
 
     fn repack(&self) {
         if let Some(packed) = self.kept.lock().packed_mut() {
-            self.decoder.packing.repack(packed);
+            self.decoder.packing.repack(packed, self.kin());
         }
     }
 
@@ -388,10 +406,10 @@ impl<K> PackedBody<K> {
             return Ok((object, false));
         }
         let decoded = match &*kept {
-            PackedJson::Bytes(codec, packed) => {
-                packed.unpacked(|bytes| (self.decoder.decode)(codec.object(bytes)))
+            Kept::Bytes(packed) => {
+                packed.unpacked(|bytes| (self.decoder.decode)(self.codec.object(bytes)))
             }
-            PackedJson::Unfit(error) => return Err(error.clone()),
+            Kept::Unfit(error) => return Err(error.clone()),
         };
         let decoded = decoded.unwrap_or_else(|_| {
             Err(Unfit {
@@ -408,7 +426,7 @@ impl<K> PackedBody<K> {
             }
             Err(Unfit { field, reason }) => {
                 let error = DecodeError::new(Some(name.clone()), &field, &reason);
-                *kept = PackedJson::Unfit(error.clone());
+                *kept = Kept::Unfit(error.clone());
                 // Unlock before the user's callback, which may read the object.
                 drop(kept);
                 self.reading.end(&self.decoder.unread);

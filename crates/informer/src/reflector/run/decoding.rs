@@ -26,7 +26,7 @@ const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 ///
 /// Decoding tasks run in parallel to the task that reads the response. While a decoding task runs, another
 /// one starts only when this many undecoded bytes are waiting.
-const BATCH_BYTES: usize = 512 * 1024;
+const BATCH_BYTES: usize = 128 * 1024;
 
 /// Number of bytes that the reading task decodes itself before it yields.
 ///

@@ -1,6 +1,6 @@
 //! Tests that an informer compresses all its objects with a dictionary.
 //!
-//! After the dictionary is trained, the informer also compresses the objects that it received before.
+//! Once there is a dictionary, the informer also compresses the objects that it received before.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ impl ListerWatcher for Source {
 
 /// Asserts that an informer compresses all objects to less than half, and returns their number.
 ///
-/// The dictionary is trained with `dictionary_of` objects.
+/// The dictionary is sampled from `dictionary_of` objects.
 async fn packed_from(source: Source, dictionary_of: usize) -> usize {
     let builder = SharedInformer::<ConfigMap>::builder(source).packed_from(dictionary_of);
     let (maps, controller) = builder.build();
@@ -107,9 +107,9 @@ async fn packed_from(source: Source, dictionary_of: usize) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_objects_are_packed_with_the_dictionary_once_it_is_trained() {
+async fn all_objects_are_packed_with_the_dictionary_once_it_exists() {
     for streams in [true, false] {
-        // The dictionary is trained during the list or during the watch; earlier objects are repacked.
+        // The dictionary is created during the list or during the watch; earlier objects are repacked.
         for dictionary_of in [EACH / 2, EACH + EACH / 2] {
             let source = Source {
                 streams,
@@ -127,7 +127,7 @@ async fn a_list_without_later_events_is_packed_at_its_end() {
             streams,
             more_follow: false,
         };
-        // Within a list, a dictionary needs four times as many objects, so it is trained at the end of the
+        // Within a list, a dictionary needs four times as many objects, so it is created at the end of the
         // list.
         assert_eq!(packed_from(source, EACH / 2).await, EACH);
     }

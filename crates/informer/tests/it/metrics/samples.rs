@@ -96,7 +96,7 @@ async fn the_memory_of_a_cache_is_that_of_its_packed_or_decoded_objects() {
     assert!(rest(&packed) >= json && rest(&packed) < json + 1000);
     assert!(
         packed.pods.memory().dictionary_bytes >= json,
-        "the dictionary holds its training data"
+        "the dictionary holds its samples"
     );
     assert_eq!(whole.pods.memory().dictionary_bytes, 0);
     for informer in [short, whole, packed] {

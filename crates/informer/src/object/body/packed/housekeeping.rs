@@ -1,5 +1,5 @@
 //! Does the background work ([`Housekeeping`]) for packed objects, which a cache stores as compressed bytes.
-//! The work trains compression dictionaries, and compresses objects that are stored uncompressed or with an
+//! The work creates compression dictionaries, and compresses objects that are stored uncompressed or with an
 //! older dictionary.
 //!
 //! The module does not decode objects or change their content.
@@ -21,16 +21,16 @@ pub(in crate::object) fn housekeeping<K: Send + Sync + 'static>(
     Box::new(Packer::new(Arc::clone(decoder)))
 }
 
-/// Trains a dictionary if there are enough samples, and compresses `objects` again with it.
+/// Creates a dictionary if there are enough samples, and compresses `objects` again with it.
 ///
-/// Blocks during the training. `more_comes` is whether more objects will be loaded.
+/// `more_comes` is whether more objects will be loaded.
 pub(in crate::object) fn keep_house<K>(
     decoder: &PackedDecoder<K>,
     objects: &[Vec<Object<K>>],
     more_comes: bool,
 ) {
     let packing = decoder.packing();
-    if packing.is_due(more_comes) && packing.train(more_comes) {
+    if packing.renew(more_comes) {
         objects.iter().flatten().for_each(repack);
     }
 }
@@ -75,7 +75,7 @@ enum Walk {
 /// Progress of compressing the store's objects again with the newest dictionary.
 #[derive(Default)]
 struct Repacking {
-    /// Number of trained dictionaries at the start of this work, to detect a newer dictionary.
+    /// Number of dictionaries so far at the start of this work, to detect a newer dictionary.
     generation: u64,
     walk: Walk,
     /// Whether to iterate over the store a second time, for objects added during the first iteration.
@@ -85,56 +85,6 @@ struct Repacking {
 impl Repacking {
     fn is_under_way(&self) -> bool {
         !matches!(self.walk, Walk::Done)
-    }
-}
-
-/// Maximum number of objects for a training that the calling task does itself; it takes up to two milliseconds.
-const TRAINED_IN_PLACE: usize = 32;
-
-/// Trains compression dictionaries, on the calling task or on the blocking pool.
-///
-/// The reflector waits only for the first dictionary, or for a short training.
-struct Training {
-    /// At most one task, which trains on the blocking pool.
-    under_way: JoinSet<()>,
-}
-
-impl Training {
-    fn new() -> Self {
-        Self {
-            under_way: JoinSet::new(),
-        }
-    }
-
-    /// Trains a dictionary if there are enough samples; `more_comes` is whether the current list continues.
-    ///
-    /// Waits for the training of the store's first dictionary, and for a training from at most
-    /// [`TRAINED_IN_PLACE`] samples. Starts any other training in the background.
-    async fn tend<K: Send + Sync + 'static>(
-        &mut self,
-        decoder: &Arc<PackedDecoder<K>>,
-        more_comes: bool,
-    ) {
-        let packing = decoder.packing();
-        if !packing.is_due(more_comes) {
-            return;
-        }
-        if packing.samples() <= TRAINED_IN_PLACE {
-            packing.train(more_comes);
-            return;
-        }
-        let is_first = packing.generation() == 0;
-        let decoder = Arc::clone(decoder);
-        let train = move || {
-            decoder.packing().train(more_comes);
-        };
-        if is_first {
-            return offload(train).await;
-        }
-        while self.under_way.try_join_next().is_some() {}
-        if self.under_way.is_empty() {
-            self.under_way.spawn_blocking(train);
-        }
     }
 }
 
@@ -223,7 +173,6 @@ impl<K: Send + Sync + 'static> Pending<K> {
 
 struct Packer<K> {
     decoder: Arc<PackedDecoder<K>>,
-    training: Training,
     repacking: Repacking,
     pending: Pending<K>,
 }
@@ -233,18 +182,17 @@ impl<K: Send + Sync + 'static> Packer<K> {
     fn new(decoder: Arc<PackedDecoder<K>>) -> Self {
         Self {
             decoder,
-            training: Training::new(),
             repacking: Repacking::default(),
             pending: Pending::new(),
         }
     }
 
-    /// Trains a dictionary if due. If there is a new dictionary, compresses `staged` again with it.
+    /// Creates a dictionary if due. If there is a new dictionary, compresses `staged` again with it.
     ///
     /// `staged` is the received part of the current list, and `more_comes` is whether the list continues.
     /// Later calls of [`step`](Housekeeping::step) compress the objects in the store with the new dictionary.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
-        self.training.tend(&self.decoder, more_comes).await;
+        self.decoder.packing().renew(more_comes);
         let generation = self.decoder.packing().generation();
         if generation != self.repacking.generation {
             self.repacking = Repacking {

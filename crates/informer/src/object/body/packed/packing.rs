@@ -1,14 +1,17 @@
 //! [`Packing`] compresses the bytes of an informer's objects, which are JSON or protobuf.
 //!
-//! It trains a compression dictionary from samples of these objects. Objects stay uncompressed until there
-//! are enough samples. Another dictionary is trained when new objects no longer compress well with the
-//! current one. At most two dictionaries are in use: before a third one is trained, all objects that use the
-//! oldest dictionary must be compressed again.
+//! An object is compressed with another object that has the same labels, its base, or with a dictionary of
+//! sampled objects. Objects stay uncompressed until there are enough samples. Another dictionary is made when
+//! new objects no longer compress well with the current one. At most two dictionaries are in use: before a
+//! third one is made, all objects that use the oldest dictionary must be compressed again.
 //!
 //! Guarantees: an object that can't be compressed is stored uncompressed. No object is rejected or lost.
 
+mod base;
 mod dictionary;
 mod samples;
+
+pub(in crate::object) use self::base::BaseOfLabels;
 
 use std::sync::{Arc, Weak};
 
@@ -16,23 +19,21 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use self::{
+    base::{Base, UnpackedBases, Way},
     dictionary::Dictionary,
     samples::{Fit, Samples},
 };
+use crate::object::UidHash;
 
-/// Default number of objects for one training of a dictionary, which takes some 20 ms for pods.
+/// Default number of objects for one dictionary.
 pub(super) const SAMPLES: usize = 256;
 
-/// Maximum number of times that the pause after a failed training doubles.
-///
-/// The pause is the number of objects that are skipped before sampling starts again.
-const PAUSES: u32 = 12;
-
-/// Compresses the objects of one informer, and trains the compression dictionaries.
+/// Compresses the objects of one informer, and creates the dictionaries.
 pub(super) struct Packing {
-    /// Number of objects from which each dictionary is trained.
+    /// Number of objects from which each dictionary is sampled.
     samples: usize,
     current: ArcSwapOption<Dictionary>,
+    unpacked_bases: Arc<UnpackedBases>,
     learning: Mutex<Learning>,
 }
 
@@ -43,18 +44,33 @@ struct Learning {
     /// The dictionary before the current one, if an object still uses it.
     previous: Weak<Dictionary>,
     generation: u64,
-    /// Number of trainings so far that yielded no dictionary.
-    failures: u32,
+}
+
+/// What else determines how an object is compressed: its uid, and the base of its labels.
+#[derive(Clone, Copy)]
+pub(super) struct Kin<'a> {
+    pub(super) uid: UidHash,
+    pub(super) base: &'a BaseOfLabels,
 }
 
 /// The encoded bytes of one object, in JSON or protobuf, stored compressed or uncompressed.
+///
+/// `length` is the number of uncompressed bytes.
 #[derive(Clone)]
-pub(super) struct Packed {
-    bytes: Box<[u8]>,
-    /// The dictionary with which the bytes are compressed; `None` if the bytes are uncompressed.
-    dictionary: Option<Arc<Dictionary>>,
-    /// Length of the uncompressed bytes.
-    length: u32,
+pub(super) enum Packed {
+    Uncompressed(Box<[u8]>),
+    Alone {
+        bytes: Box<[u8]>,
+        dictionary: Arc<Dictionary>,
+        length: u32,
+    },
+    /// The object is itself the base of others, and its bytes are there.
+    Base(Arc<Base>),
+    WithBase {
+        bytes: Box<[u8]>,
+        base: Arc<Base>,
+        length: u32,
+    },
 }
 
 /// Error for stored bytes that can't be decompressed, because they are damaged.
@@ -62,83 +78,67 @@ pub(super) struct Packed {
 pub(super) struct Damaged;
 
 impl Packing {
-    /// Creates a compressor that trains each dictionary from `samples` objects.
+    /// Creates a compressor that samples each dictionary from `samples` objects.
     pub(super) fn new(samples: usize) -> Self {
         Self {
             samples,
             current: ArcSwapOption::empty(),
+            unpacked_bases: Arc::default(),
             learning: Mutex::new(Learning {
-                samples: Some(Samples::behind(0)),
+                samples: Some(Samples::default()),
                 fit: Fit::default(),
                 previous: Weak::new(),
                 generation: 0,
-                failures: 0,
             }),
         }
     }
 
-    /// Returns the number of objects from which each dictionary is trained.
-    pub(super) fn samples(&self) -> usize {
-        self.samples
-    }
-
-    /// Compresses an object, and adds it to the training samples if a dictionary is needed.
-    pub(super) fn pack(&self, json: &[u8]) -> Packed {
-        let packed = self.compressed(json);
+    /// Compresses an object, and adds it to the samples if a dictionary is needed.
+    pub(super) fn pack(&self, object: &[u8], kin: Kin<'_>) -> Packed {
+        let packed = self.compressed(object, kin);
         let mut learning = self.learning.lock();
         if let Some(samples) = &mut learning.samples {
             if !samples.are_spread(self.samples) {
-                samples.add(json);
+                samples.add(object);
             }
-        } else if packed.dictionary.is_some() && learning.fit.worsens(&packed) {
-            learning.samples = Some(Samples::behind(0));
+        } else if let Packed::Alone { .. } | Packed::Base(_) = packed
+            && learning.fit.worsens(object.len(), packed.size())
+        {
+            learning.samples = Some(Samples::default());
         }
         packed
     }
 
     /// Compresses an object again with the current dictionary, and returns whether its bytes changed.
-    pub(super) fn repack(&self, packed: &mut Packed) -> bool {
+    pub(super) fn repack(&self, packed: &mut Packed, kin: Kin<'_>) -> bool {
         let current = self.current.load();
         let Some(current) = &*current else {
             return false;
         };
-        let is_current = |with: &Arc<Dictionary>| Arc::ptr_eq(with, current);
-        if packed.dictionary.as_ref().is_some_and(is_current) {
+        if packed
+            .dictionary()
+            .is_some_and(|with| Arc::ptr_eq(with, current))
+        {
             return false;
         }
-        let Ok(anew) = packed.unpacked(|json| self.compressed(json)) else {
+        let Ok(anew) = packed.unpacked(|object| self.compressed(object, kin)) else {
             return false;
         };
-        let changed = anew.dictionary.is_some() || packed.dictionary.is_some();
+        let changed = anew.raw().is_none() || packed.raw().is_none();
         if changed {
             *packed = anew;
         }
         changed
     }
 
-    /// Returns whether a training is due.
+    /// Creates a dictionary for later objects if one is due, and returns whether it did.
     ///
     /// It is due if sampling covers enough objects, and no object uses the dictionary before the current one.
     /// `more_comes` is whether more objects follow at once, as during a list. If true, the minimum number of
     /// objects is higher.
-    pub(super) fn is_due(&self, more_comes: bool) -> bool {
-        self.learning.lock().is_due(self.samples, more_comes)
-    }
-
-    /// Trains a dictionary for later objects if one [`is_due`](Self::is_due), and returns whether it did.
-    ///
-    /// The call blocks during the training.
-    pub(super) fn train(&self, more_comes: bool) -> bool {
-        let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
-            return false;
-        };
-        let Some(dictionary) = Dictionary::train(&samples) else {
-            let mut learning = self.learning.lock();
-            learning.failures += 1;
-            let pause = self
-                .samples
-                .saturating_mul(1 << learning.failures.min(PAUSES));
-            learning.samples = Some(Samples::behind(pause));
+    pub(super) fn renew(&self, more_comes: bool) -> bool {
+        let samples = self.learning.lock().take_due(self.samples, more_comes);
+        let Some(dictionary) = samples.and_then(|samples| Dictionary::of(&samples)) else {
             return false;
         };
         let before = self.current.swap(Some(Arc::new(dictionary)));
@@ -149,12 +149,17 @@ impl Packing {
         true
     }
 
-    /// Returns the number of dictionaries that have been trained.
+    #[cfg(test)]
+    pub(super) fn is_due(&self, more_comes: bool) -> bool {
+        self.learning.lock().is_due(self.samples, more_comes)
+    }
+
+    /// Returns the number of dictionaries that have been made.
     pub(super) fn generation(&self) -> u64 {
         self.learning.lock().generation
     }
 
-    /// Returns the size of the dictionaries and of the training samples, in bytes.
+    /// Returns the size of the dictionaries and of the samples, in bytes.
     pub(super) fn size(&self) -> usize {
         let learning = self.learning.lock();
         let (current, previous) = (self.current.load(), learning.previous.upgrade());
@@ -164,18 +169,46 @@ impl Packing {
         dictionaries + samples.map_or(0, |samples| samples.bytes().len())
     }
 
-    fn compressed(&self, json: &[u8]) -> Packed {
-        let length = u32::try_from(json.len()).unwrap_or(u32::MAX);
+    fn compressed(&self, object: &[u8], kin: Kin<'_>) -> Packed {
         let current = self.current.load();
-        let dictionary = current.as_ref().filter(|_| length < u32::MAX);
-        let compressed = dictionary.and_then(|with| Some((with.compress(json)?, Arc::clone(with))));
-        match compressed {
-            Some((bytes, with)) => Packed {
+        let (Some(dictionary), Ok(length)) = (&*current, u32::try_from(object.len())) else {
+            return Packed::as_it_is(object);
+        };
+        let (with_base, becomes_base) = match kin.base.way(kin.uid, object.len(), dictionary) {
+            Way::Alone => (None, false),
+            Way::AsBase => (None, true),
+            Way::With(base) => {
+                let expected = base.expected(object.len());
+                let with_base = base.compress(object).map(|bytes| Packed::WithBase {
+                    bytes,
+                    base,
+                    length,
+                });
+                match with_base {
+                    Some(packed) if packed.size() <= expected => {
+                        kin.base.hit();
+                        return packed;
+                    }
+                    other => (other, kin.base.miss()),
+                }
+            }
+        };
+        let alone = match dictionary.compress(object) {
+            Some(bytes) if becomes_base => {
+                let base = Base::new(bytes, dictionary, object.len(), &self.unpacked_bases);
+                kin.base.set(&base);
+                return Packed::Base(base);
+            }
+            Some(bytes) => Packed::Alone {
                 bytes,
-                dictionary: Some(with),
+                dictionary: Arc::clone(dictionary),
                 length,
             },
-            None => Packed::as_it_is(json),
+            None => Packed::as_it_is(object),
+        };
+        match with_base {
+            Some(with_base) if with_base.size() < alone.size() => with_base,
+            _ => alone,
         }
     }
 }
@@ -192,7 +225,7 @@ impl Learning {
         self.samples.as_ref().is_some_and(are_due) && self.previous.strong_count() == 0
     }
 
-    /// Removes and returns the samples if the training of a dictionary is due.
+    /// Removes and returns the samples if a dictionary is due.
     fn take_due(&mut self, objects: usize, more_comes: bool) -> Option<Samples> {
         if self.is_due(objects, more_comes) {
             self.samples.take()
@@ -204,17 +237,25 @@ impl Learning {
 
 impl Packed {
     /// Stores the encoded bytes of an object uncompressed.
-    pub(super) fn as_it_is(json: &[u8]) -> Self {
-        Self {
-            bytes: json.into(),
-            dictionary: None,
-            length: u32::try_from(json.len()).unwrap_or(u32::MAX),
-        }
+    pub(super) fn as_it_is(object: &[u8]) -> Self {
+        Self::Uncompressed(object.into())
     }
 
     /// Returns the stored bytes if they are uncompressed, otherwise `None`.
     pub(super) fn raw(&self) -> Option<&[u8]> {
-        self.dictionary.is_none().then_some(&*self.bytes)
+        match self {
+            Self::Uncompressed(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Returns the dictionary without which the bytes can't be decompressed.
+    fn dictionary(&self) -> Option<&Arc<Dictionary>> {
+        match self {
+            Self::Uncompressed(_) => None,
+            Self::Alone { dictionary, .. } => Some(dictionary),
+            Self::Base(base) | Self::WithBase { base, .. } => Some(base.dictionary()),
+        }
     }
 
     /// Calls `read` with the object's uncompressed bytes.
@@ -222,22 +263,35 @@ impl Packed {
     /// # Errors
     /// Returns an error if the compressed bytes are damaged.
     pub(super) fn unpacked<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T, Damaged> {
-        match &self.dictionary {
-            None => Ok(read(&self.bytes)),
-            Some(with) => {
-                let read = with.decompressed(&self.bytes, self.length as usize, read);
-                read.ok_or(Damaged)
-            }
-        }
+        let read = match self {
+            Self::Uncompressed(bytes) => Some(read(bytes)),
+            Self::Alone {
+                bytes,
+                dictionary,
+                length,
+            } => dictionary.decompressed(bytes, *length as usize, read),
+            Self::Base(base) => base.unpacked(read),
+            Self::WithBase {
+                bytes,
+                base,
+                length,
+            } => base.decompressed(bytes, *length as usize, read),
+        };
+        read.ok_or(Damaged)
     }
 
     pub(super) fn size(&self) -> usize {
-        self.bytes.len()
+        match self {
+            Self::Uncompressed(bytes)
+            | Self::Alone { bytes, .. }
+            | Self::WithBase { bytes, .. } => bytes.len(),
+            Self::Base(base) => base.size(),
+        }
     }
 
     #[cfg(test)]
     pub(super) fn is_compressed(&self) -> bool {
-        self.dictionary.is_some()
+        self.raw().is_none()
     }
 }
 

@@ -1,5 +1,4 @@
-//! Tests when the cache's background task compresses objects from watch events, and which thread trains
-//! dictionaries.
+//! Tests when the cache's background task compresses objects from watch events.
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ fn json(number: usize) -> Vec<u8> {
     json.into_bytes()
 }
 
-/// Returns a decoder that has a trained dictionary, and leaves compression to the background task.
+/// Returns a decoder that has a dictionary, and leaves compression to the background task.
 fn decoder() -> Decoder<ConfigMap> {
     let packed = PackedDecoder::new(PackOptions::new(SAMPLES), open, Box::new(|_| {}));
     let packed = Arc::new(packed);
@@ -33,7 +32,7 @@ fn decoder() -> Decoder<ConfigMap> {
     for number in 0..SAMPLES {
         decode(&decoder, number);
     }
-    assert!(packed.packing().train(false));
+    assert!(packed.packing().renew(false));
     assert!(decode(&decoder, 0).packed_bytes().unwrap() < json(0).len() / 4);
     decoder.urgent()
 }
@@ -110,58 +109,4 @@ async fn with_several_threads_packing_runs_in_parallel() {
     while !objects.iter().all(is_small) {
         tokio::task::yield_now().await;
     }
-}
-
-/// Returns a decoder that must train a second dictionary, because its objects have changed.
-///
-/// `samples` is the number of objects that a dictionary is trained from.
-fn outgrown(samples: usize) -> Arc<PackedDecoder<ConfigMap>> {
-    let decoder = PackedDecoder::new(PackOptions::new(samples), open, Box::new(|_| {}));
-    let mut rng = fastrand::Rng::with_seed(1);
-    (0..samples).for_each(|number| _ = decoder.packing().pack(&json(number)));
-    assert!(decoder.packing().train(false));
-    for number in 0..8000 {
-        decoder.packing().pack(&json(number));
-    }
-    for _ in 0..1000 + samples {
-        let other: Vec<u8> = (0..300).map(|_| rng.u8(b'a'..b'e')).collect();
-        decoder.packing().pack(&other.repeat(2));
-    }
-    assert!(decoder.packing().is_due(false));
-    Arc::new(decoder)
-}
-
-#[tokio::test]
-async fn a_dictionary_of_few_objects_is_trained_in_place() {
-    let decoder = outgrown(SAMPLES);
-    let mut training = Training::new();
-    training.tend(&decoder, false).await;
-    assert_eq!(decoder.packing().generation(), 2);
-    assert!(training.under_way.is_empty());
-}
-
-#[tokio::test]
-async fn only_the_first_dictionary_delays_a_list() {
-    let mut training = Training::new();
-    let first =
-        PackedDecoder::<ConfigMap>::new(PackOptions::new(OFFLOADED_MIN), open, Box::new(|_| {}));
-    let first = Arc::new(first);
-    (0..OFFLOADED_MIN).for_each(|number| _ = first.packing().pack(&json(number)));
-    let mut making = tokio_test::task::spawn(training.tend(&first, false));
-    assert!(
-        making.poll().is_pending(),
-        "another thread trains the dictionary"
-    );
-    making.await;
-    assert_eq!(first.packing().generation(), 1);
-    assert!(training.under_way.is_empty());
-
-    let decoder = outgrown(OFFLOADED_MIN);
-    training.tend(&decoder, false).await;
-    training.tend(&decoder, false).await;
-    assert_eq!(training.under_way.len(), 1);
-    training.under_way.join_next().await.unwrap().unwrap();
-    assert_eq!(decoder.packing().generation(), 2);
-    training.tend(&decoder, false).await;
-    assert!(training.under_way.is_empty(), "no training is due");
 }

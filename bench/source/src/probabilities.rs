@@ -1,0 +1,55 @@
+//! Trains the probabilities with which a packed cache of the informer compresses text that is in no object of
+//! its dictionary.
+
+use anyhow::{Context as _, Result};
+
+use crate::corpus::{Corpus, Version};
+use crate::kind::CorpusKind;
+use crate::slot::Encoding;
+
+/// Number of generated objects of each kind, over which the samples are spread.
+const OBJECTS: usize = 1024;
+
+/// Number of samples of each kind in each encoding.
+const SAMPLES: usize = 64;
+
+/// Maximum length of the trained dictionary in bytes, most of which is not used.
+const DICTIONARY_BYTES: usize = 16 * 1024;
+
+/// The three offsets that follow the probabilities in zstd's dictionaries: 1, 4 and 8.
+const OFFSETS: [u8; 12] = [1, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0];
+
+/// Returns the beginning of a zstd dictionary: its magic number, its identifier, the probabilities and the
+/// offsets. Text of any length can follow.
+///
+/// The samples are pods, `ConfigMaps` and a custom resource, in JSON and in protobuf. Secrets are left out:
+/// their random text has no probabilities, and makes those of other text worse.
+///
+/// # Errors
+///
+/// Returns an error if zstd can't train a dictionary.
+pub fn train() -> Result<Vec<u8>> {
+    let mut samples = Vec::new();
+    for kind in [CorpusKind::Pods, CorpusKind::Configmaps, CorpusKind::Custom] {
+        let corpus = Corpus::new(kind, OBJECTS, 1)?;
+        let encodings: &[_] = if corpus.kind().has_protobuf {
+            &[Encoding::Json, Encoding::Protobuf]
+        } else {
+            &[Encoding::Json]
+        };
+        for &encoding in encodings {
+            for at in (0..OBJECTS).step_by(OBJECTS / SAMPLES) {
+                let version = Version {
+                    revision: 4_000_000_000 + at as u64,
+                    stamp: 0,
+                };
+                samples.push(corpus.object(at, version, encoding));
+            }
+        }
+    }
+    let mut dictionary = zstd::dict::from_samples(&samples, DICTIONARY_BYTES)?;
+    let mut windows = dictionary.windows(OFFSETS.len());
+    let at = windows.position(|window| window == OFFSETS);
+    dictionary.truncate(at.context("a dictionary without offsets")? + OFFSETS.len());
+    Ok(dictionary)
+}

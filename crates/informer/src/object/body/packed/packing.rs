@@ -7,11 +7,11 @@
 //!
 //! Guarantees: an object that can't be compressed is stored uncompressed. No object is rejected or lost.
 
-mod base;
+mod delta_base;
 mod dictionary;
 mod samples;
 
-pub(in crate::object) use self::base::BaseOfLabels;
+pub(in crate::object) use self::delta_base::BaseOfLabels;
 
 use std::sync::{Arc, Weak};
 
@@ -19,7 +19,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use self::{
-    base::{Base, UnpackedBases, Way},
+    delta_base::{DeltaBase, UnpackedBases, Way},
     dictionary::Dictionary,
     samples::{Fit, Samples},
 };
@@ -65,10 +65,10 @@ pub(super) enum Packed {
         length: u32,
     },
     /// The object is itself the base of others, and its bytes are there.
-    Base(Arc<Base>),
+    Base(Arc<DeltaBase>),
     WithBase {
         bytes: Box<[u8]>,
-        base: Arc<Base>,
+        base: Arc<DeltaBase>,
         length: u32,
     },
 }
@@ -195,7 +195,7 @@ impl Packing {
         };
         let alone = match dictionary.compress(object) {
             Some(bytes) if becomes_base => {
-                let base = Base::new(bytes, dictionary, object.len(), &self.unpacked_bases);
+                let base = DeltaBase::new(bytes, dictionary, object.len(), &self.unpacked_bases);
                 kin.base.set(&base);
                 return Packed::Base(base);
             }

@@ -329,8 +329,12 @@ fn a_base_that_the_others_have_left_behind_is_replaced() {
     kept.extend((3..20).map(|number| family.pack(number, &alike(2, number))));
     let small = |packed: &Packed| packed.size() < 40;
     let first_small = kept[begun..].iter().position(small);
-    assert_eq!(first_small, Some(base::MISSES.into()));
-    assert!(kept[begun + usize::from(base::MISSES)..].iter().all(small));
+    assert_eq!(first_small, Some(delta_base::MISSES.into()));
+    assert!(
+        kept[begun + usize::from(delta_base::MISSES)..]
+            .iter()
+            .all(small)
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! [`Base`] compresses an object as its differences from another object with the same labels.
+//! [`DeltaBase`] compresses an object as its differences from another object with the same labels.
 //!
 //! Objects with equal labels usually come from one template, such as the pods of a `ReplicaSet`. A pod that is
 //! compressed this way takes about half of the bytes, and reading it takes a tenth of the time.
@@ -28,7 +28,7 @@ pub(super) const MISSES: u8 = 4;
 const MISSES_MAX: u8 = 3 * MISSES;
 
 /// An object that others are compressed with, itself compressed with a dictionary.
-pub(in super::super) struct Base {
+pub(in super::super) struct DeltaBase {
     bytes: Box<[u8]>,
     dictionary: Arc<Dictionary>,
     /// Length of the uncompressed bytes.
@@ -42,7 +42,7 @@ pub(in crate::object) struct BaseOfLabels(Mutex<Choice>);
 
 #[derive(Default)]
 struct Choice {
-    base: Weak<Base>,
+    base: Weak<DeltaBase>,
     /// The object that was compressed last.
     last: UidHash,
     /// Number of objects since the last one that the base made much smaller.
@@ -55,7 +55,7 @@ pub(super) enum Way {
     Alone,
     /// Alone, and it becomes the base.
     AsBase,
-    With(Arc<Base>),
+    With(Arc<DeltaBase>),
 }
 
 /// Recently used bases in uncompressed form, and buffers.
@@ -65,7 +65,7 @@ pub(super) struct UnpackedBases(Mutex<Vec<Unpacked>>);
 #[derive(Default)]
 struct Unpacked {
     /// The base that `bytes` contains.
-    base: Weak<Base>,
+    base: Weak<DeltaBase>,
     bytes: Vec<u8>,
     room: Vec<u8>,
 }
@@ -91,7 +91,7 @@ impl BaseOfLabels {
     }
 
     /// Makes `base` the base for later objects.
-    pub(super) fn set(&self, base: &Arc<Base>) {
+    pub(super) fn set(&self, base: &Arc<DeltaBase>) {
         self.0.lock().base = Arc::downgrade(base);
     }
 
@@ -109,7 +109,7 @@ impl BaseOfLabels {
     }
 }
 
-impl Base {
+impl DeltaBase {
     pub(super) fn new(
         bytes: Box<[u8]>,
         dictionary: &Arc<Dictionary>,
@@ -197,7 +197,7 @@ fn sized(room: &mut Vec<u8>, length: usize) -> &mut [u8] {
 
 impl UnpackedBases {
     /// Returns an entry that holds `base`, another entry, or an empty one.
-    fn take(&self, base: &Arc<Base>) -> Unpacked {
+    fn take(&self, base: &Arc<DeltaBase>) -> Unpacked {
         let mut idle = self.0.lock();
         let held = idle.iter().rposition(|unpacked| unpacked.holds(base));
         match held.or(idle.len().checked_sub(1)) {
@@ -215,7 +215,7 @@ impl UnpackedBases {
 }
 
 impl Unpacked {
-    fn holds(&self, base: &Arc<Base>) -> bool {
+    fn holds(&self, base: &Arc<DeltaBase>) -> bool {
         std::ptr::eq(self.base.as_ptr(), Arc::as_ptr(base))
     }
 }

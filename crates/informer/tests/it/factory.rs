@@ -29,12 +29,12 @@ use kube_informer_apiserver::{Match, Server};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::setting::{LONG, Trace, labelled, pod, requests};
+use crate::setting::{LONG, Trace, factory_builder, labelled, pod, requests};
 
 #[tokio::test(start_paused = true)]
 async fn two_handles_and_three_handlers_share_one_list_one_watch_and_one_decode_per_object() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .build();
     let decoded = Arc::new(AtomicUsize::new(0));
@@ -83,7 +83,7 @@ async fn other_selectors_create_another_informer_and_other_options_conflict() {
     let server = Server::builder()
         .seed([labelled("a", "web"), labelled("b", "db")])
         .build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .build();
     let all = factory.informer::<Pod>();
@@ -141,7 +141,7 @@ async fn other_selectors_create_another_informer_and_other_options_conflict() {
 #[tokio::test(start_paused = true)]
 async fn a_second_start_runs_the_informers_requested_since_the_first() {
     let server = Server::builder().seed([pod("a")]).build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .build();
     factory.informer::<Pod>();
@@ -170,7 +170,7 @@ async fn a_second_start_runs_the_informers_requested_since_the_first() {
 async fn a_failed_wait_names_every_unsynced_informer_and_the_reason() {
     let server = Server::builder().seed([pod("a")]).build();
     server.faults().answer(Match::list("pods"), 403).times(1000);
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .build();
     let pods = factory.informer::<Pod>();
@@ -201,7 +201,7 @@ async fn tweaked_options_reach_lists_and_watches() {
     let server = Server::builder()
         .seed([labelled("a", "web"), labelled("b", "db")])
         .build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .tweak_list_options(|options| options.label_selector = Some("app=web".to_owned()))
         .build();
@@ -225,7 +225,7 @@ async fn tweaked_options_reach_lists_and_watches() {
 #[tokio::test(start_paused = true)]
 async fn informers_are_named_by_kind_and_scope_unless_they_are_given_a_name() {
     let server = Server::builder().build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let pods = InformerOptions::<Pod>::new;
     let web = || "app=web".parse().unwrap();
     let names = [

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    InitialList, SharedInformer, SharedInformerFactory,
+    InitialList, SharedInformer,
     client::ListWatch,
     indexer::{self, Indexers},
     informer::Informer,
@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     script::{Answer, Script, Then, body, event, hangs, list, pod},
-    setting::{LONG, Trace, pod as server_pod, run},
+    setting::{LONG, Trace, factory_builder, pod as server_pod, run},
 };
 
 const NOTHING: Duration = Duration::ZERO;
@@ -385,7 +385,7 @@ async fn every_builder_accepts_limits() {
     let (_pods, shared) = shared.on_error(note(&heard)).build();
     shared.run(second()).await.unwrap();
     let by_factory = note(&heard);
-    let factory = SharedInformerFactory::builder(server.client()).limits(limits);
+    let factory = factory_builder(server.client()).limits(limits);
     let factory = factory.on_error(move |_, error| by_factory(error)).build();
     let _pods = factory.informer::<Pod>();
     factory.start();

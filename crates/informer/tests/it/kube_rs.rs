@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::setting::{LONG, labelled, pod, requests};
+use crate::setting::{LONG, factory_builder, labelled, pod, requests};
 
 /// Maximum wait for a reconciliation or stream item, longer than any backoff in these tests.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -110,9 +110,7 @@ struct Running {
 
 impl Running {
     fn on(server: &Server) -> Self {
-        let factory = SharedInformerFactory::builder(server.client())
-            .rng_seed(1)
-            .build();
+        let factory = factory_builder(server.client()).rng_seed(1).build();
         let (maps, pods) = (factory.informer(), factory.informer());
         factory.start();
         Self {
@@ -244,7 +242,7 @@ async fn reconcile_all_on_reconciles_every_object() {
 #[tokio::test(start_paused = true)]
 async fn two_controllers_and_a_late_third_share_one_list_and_one_watch() {
     let server = Server::builder().seed([map("a")]).build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let maps = factory.informer::<ConfigMap>();
     factory.start();
     let controller = || Noting::run(kube_rs::controller(maps.subscribe().unwrap()));
@@ -323,7 +321,7 @@ async fn failed_requests_are_retried_by_the_informer_and_are_not_errors_of_the_c
 #[tokio::test(start_paused = true)]
 async fn a_store_over_several_namespaces_is_ready_when_all_of_them_are_listed() {
     let server = Server::builder().seed([map("a")]).build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let options = InformerOptions::new().namespaces(["default", "other"]);
     let maps = factory.informer_with::<ConfigMap>(options).unwrap();
     refuse(&server, "configmaps", "other", 2);
@@ -415,7 +413,7 @@ async fn the_deletion_of_an_undecodable_object_reaches_kube_in_every_form() {
         let server = Server::builder()
             .seed([pod("good"), pod("kept"), broken("never")])
             .build();
-        let factory = SharedInformerFactory::builder(server.client()).build();
+        let factory = factory_builder(server.client()).build();
         let pods = factory.informer_with(keep(InformerOptions::new())).unwrap();
         factory.start();
         let (reader, writer) = reflector::store();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    Indexers, InformerOptions, Object, ObjectName, SharedInformer, SharedInformerFactory,
+    Indexers, InformerOptions, Object, ObjectName, SharedInformer,
     client::ListWatch,
     enqueue,
     queue::DeltaFifo,
@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::{
     packed::{Counted, Looks, by_image, decoded, same_as_decoded},
-    setting::{LONG, Trace, builder, labelled, pod, run},
+    setting::{LONG, Trace, builder, factory_builder, labelled, pod, run},
 };
 
 /// Returns a server with `pods` pods, and the builder of an informer that counts pod decoding.
@@ -71,7 +71,7 @@ async fn a_lazy_cache_stores_and_delivers_the_same_as_a_decoded_one() {
 #[tokio::test(start_paused = true)]
 async fn an_object_is_decoded_on_the_first_read_and_stays_decoded() {
     let (server, _) = counted(100);
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let pods = factory
         .informer_with::<Counted>(InformerOptions::new().lazy())
         .unwrap();
@@ -235,7 +235,7 @@ async fn a_save_decodes_no_object_and_the_next_start_loads_broken_objects() {
 #[tokio::test(start_paused = true)]
 async fn requests_for_a_lazy_and_a_decoded_informer_of_one_type_conflict() {
     let server = Server::builder().build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let options = || InformerOptions::<Pod>::new();
     let _pods = factory.informer_with(options().lazy()).unwrap();
     assert!(factory.informer_with(options().lazy()).is_ok());

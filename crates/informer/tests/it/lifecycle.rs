@@ -15,7 +15,7 @@ use kube_informer_apiserver::Server;
 use tokio::{task::yield_now, time::sleep};
 
 use crate::{
-    setting::{LONG, Trace, labelled, pod},
+    setting::{LONG, Trace, factory_builder, labelled, pod},
     stops::{alive, until_gone},
 };
 
@@ -23,7 +23,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Returns a factory whose informers use a LIST, and not a streaming list, as their initial list.
 fn factory(server: &Server) -> SharedInformerFactory {
-    SharedInformerFactory::builder(server.client())
+    factory_builder(server.client())
         .initial_list(InitialList::List)
         .build()
 }

@@ -88,11 +88,11 @@ mod spans {
     use super::*;
     use crate::{
         script::{Answer, Script, body, event, hangs, list, pod},
-        setting::{self, run},
+        setting::{self, factory_builder, run},
     };
     use k8s_openapi::api::core::v1::{Pod, Secret};
     use kube_core::{ApiResource, GroupVersionKind};
-    use kube_informer::{SharedInformer, SharedInformerFactory, transport::Class};
+    use kube_informer::{SharedInformer, transport::Class};
     use kube_informer_apiserver::Server;
 
     #[tokio::test(start_paused = true)]
@@ -254,7 +254,7 @@ mod spans {
     async fn a_missing_definition_is_one_line_for_an_informer_over_several_namespaces() {
         let logs = Logs::capture();
         let server = Server::builder().build();
-        let factory = SharedInformerFactory::builder(server.client())
+        let factory = factory_builder(server.client())
             .namespaces(["shop", "web"])
             .build();
         let widget = GroupVersionKind::gvk("example.com", "v1", "Widget");

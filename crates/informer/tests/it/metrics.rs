@@ -14,7 +14,7 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 use expect_test::expect;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    InitialList, SharedInformer, SharedInformerFactory,
+    InitialList, SharedInformer,
     client::ListWatch,
     indexer::{self, Indexers},
     metrics::{
@@ -31,7 +31,7 @@ use tokio::time::sleep;
 
 use crate::{
     script::{Answer, Script, Then, body, error_event, event, hangs, list, pod},
-    setting::{self, LONG, Running, Trace, run},
+    setting::{self, LONG, Running, Trace, factory_builder, run},
 };
 
 /// A metrics collector that records every report of every informer and work queue.
@@ -361,7 +361,7 @@ async fn the_metrics_of_an_informer_that_never_runs_are_dropped_with_its_control
 async fn every_informer_of_a_factory_uses_its_collector_until_it_ends() {
     let server = Server::builder().seed([setting::pod("a")]).build();
     let recorder = Recorder::default();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .metrics(recorder.metrics())
         .build();
     factory.informer::<Pod>();

@@ -7,8 +7,8 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use k8s_openapi::NamespaceResourceScope;
 use kube_core::{ObjectMeta, Resource};
 use kube_informer::{
-    InformerOptions, SharedInformer, SharedInformerFactory, client::ListWatch, informer::Informer,
-    reflector, shared_informer::Builder,
+    InformerOptions, SharedInformer, client::ListWatch, informer::Informer, reflector,
+    shared_informer::Builder,
 };
 use kube_informer_apiserver::Server;
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinSet, time::sleep};
 
-use crate::setting::LONG;
+use crate::setting::{LONG, factory_builder};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -268,7 +268,7 @@ async fn by_default_no_object_is_copied_and_no_mutation_reported() {
 #[tokio::test(start_paused = true)]
 async fn an_informer_of_a_factory_detects_mutations_if_its_options_enable_it() {
     let server = Server::builder().seed([map("a", "1")]).build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let detecting = || InformerOptions::<Noted>::new().detect_mutations();
     let notes = factory.informer_with(detecting()).unwrap();
     factory.informer_with(detecting()).unwrap();

@@ -6,8 +6,7 @@ use std::{borrow::Cow, cell::Cell, sync::Arc, time::Duration};
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Pod};
 use kube_core::{ObjectMeta, Resource};
 use kube_informer::{
-    Event, EventHandler, Indexers, InformerOptions, Object, ObjectName, SharedInformer,
-    SharedInformerFactory, enqueue,
+    Event, EventHandler, Indexers, InformerOptions, Object, ObjectName, SharedInformer, enqueue,
     queue::DeltaFifo,
     warm_start::SavedStore,
     workqueue::{RateLimitingQueue, rate_limiter::controller_default},
@@ -17,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::setting::{LONG, Running, Trace, builder, in_json, labelled, pod, run};
+use crate::setting::{LONG, Running, Trace, builder, factory_builder, in_json, labelled, pod, run};
 
 const SAMPLES: usize = 16;
 
@@ -206,7 +205,7 @@ async fn an_unread_object_is_not_decoded_and_an_object_read_by_all_handlers_is_d
     let server = Server::builder()
         .seed((0..100).map(|n| labelled(&format!("p{n}"), "x")))
         .build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let by_app = Indexers::new().with_metadata("app", |pod: &Object<Counted>| {
         pod.labels().get("app").map(str::to_owned)
     });
@@ -425,7 +424,7 @@ async fn pruned_fields_are_absent_in_every_form_of_a_cache() {
             .to_string()
             .starts_with("spec.volumes can't be pruned")
     );
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let options = || InformerOptions::<Pod>::new();
     let _pods = factory.informer_with(options().packed()).unwrap();
     let paths = || [fields[0].parse().unwrap()];

@@ -16,7 +16,7 @@ use std::{
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube_core::{ClusterResourceScope, Resource};
 use kube_informer::{
-    Indexers, Object, SharedInformer, SharedInformerFactory,
+    Indexers, Object, SharedInformer,
     client::ListWatch,
     object::Known,
     queue::{Batch, DeltaFifo, InOrder, KeyError, KeyErrors, Queue, Replaced},
@@ -29,7 +29,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::setting::{LONG, Trace, builder, labelled, pod, run};
+use crate::setting::{LONG, Trace, builder, factory_builder, labelled, pod, run};
 
 /// A `ConfigMap` whose decoder panics if its data has the key `panic`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -294,7 +294,7 @@ async fn a_factory_names_the_informer_that_failed_and_the_others_go_on() {
     let server = Server::builder().seed([pod("a"), map("m", "x")]).build();
     let panics = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&panics);
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .tweak_list_options(move |_| {
             // One request panics, independent of the reflector that sends it.
             assert!(!told.swap(false, Ordering::Relaxed), "a bad tweak");

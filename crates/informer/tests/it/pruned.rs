@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Pod};
 use kube_core::{ObjectMeta, Resource};
 use kube_informer::{
-    Event, EventHandler, Indexers, InformerOptions, Object, SharedInformer, SharedInformerFactory,
+    Event, EventHandler, Indexers, InformerOptions, Object, SharedInformer,
     client::ListWatch,
     pruning::{FieldPath, Pruned},
     shared_informer::Builder,
@@ -21,7 +21,7 @@ use kube_informer_apiserver::Server;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::setting::{LONG, Trace, labelled, pod};
+use crate::setting::{LONG, Trace, factory_builder, labelled, pod};
 
 fn paths<const N: usize>(texts: [&str; N]) -> [FieldPath; N] {
     texts.map(|text| text.parse().unwrap())
@@ -191,7 +191,7 @@ async fn a_transform_runs_after_pruning_in_every_form() {
 #[tokio::test(start_paused = true)]
 async fn a_factory_has_separate_informers_for_whole_and_pruned_objects() {
     let server = Server::builder().seed([full("a")]).build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let options = || InformerOptions::<Pruned<Pod>>::new();
     let whole = factory.informer::<Pod>();
     let kept = || paths(["spec.nodeName"]);

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube_core::{ApiResource, GroupVersionKind, PartialObjectMeta};
 use kube_derive::CustomResource;
 use kube_informer::{
-    Event, InitialList, SharedInformerFactory,
+    Event, InitialList,
     status::SyncFailure,
     transport::{Class, Encoding},
 };
@@ -13,7 +13,7 @@ use kube_informer_apiserver::{Kind, Scope, Server};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::setting::{LONG, pod};
+use crate::setting::{LONG, factory_builder, pod};
 
 #[tokio::test(start_paused = true)]
 async fn typed_metadata_only_and_dynamic_informers_see_the_same_object() {
@@ -26,7 +26,7 @@ async fn typed_metadata_only_and_dynamic_informers_see_the_same_object() {
             json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}),
         ])
         .build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .namespaces(["default"])
         .build();
@@ -106,7 +106,7 @@ async fn a_derived_custom_resource_has_typed_and_metadata_informers() {
     };
     let kind = Kind::custom("example.com", "v1", "Gadget", "gadgets", Scope::Namespaced);
     let server = Server::builder().kind(kind).seed([gadget("g", 1)]).build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let gadgets = factory.informer::<Gadget>();
     let names = factory.informer::<PartialObjectMeta<Gadget>>();
     factory.start();
@@ -134,9 +134,7 @@ async fn a_derived_custom_resource_has_typed_and_metadata_informers() {
 async fn metadata_state_their_kind_in_both_encodings() {
     let server = Server::builder().seed([pod("a")]).build();
     for encoding in [Encoding::Json, Encoding::Protobuf] {
-        let factory = SharedInformerFactory::builder(server.client())
-            .encoding(encoding)
-            .build();
+        let factory = factory_builder(server.client()).encoding(encoding).build();
         let names = factory.informer::<PartialObjectMeta<Pod>>();
         factory.start();
         factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
@@ -160,7 +158,7 @@ async fn several_namespaces_behave_as_one_informer() {
     let server = Server::builder()
         .seed([map("shop", "a"), map("billing", "b"), map("other", "c")])
         .build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .namespaces(["shop", "billing"])
         .build();
     let maps = factory.informer::<ConfigMap>();
@@ -188,7 +186,7 @@ async fn several_namespaces_behave_as_one_informer() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_a_kind_unknown_to_the_server_fails_at_once() {
     let server = Server::builder().build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let gvk = GroupVersionKind::gvk("example.com", "v1", "Nothing");
     let nothings = factory.for_resource(&ApiResource::from_gvk(&gvk)).unwrap();
     factory.start();

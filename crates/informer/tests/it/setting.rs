@@ -3,9 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
+use kube_client::Client;
 use kube_informer::{
-    Cause, Deleted, Event, EventHandler, InitialList, SharedInformer,
+    Cause, Deleted, Event, EventHandler, InitialList, SharedInformer, SharedInformerFactory,
     client::ListWatch,
+    factory::FactoryBuilder,
     shared_informer::{Builder, Registration},
     transport::Encoding,
 };
@@ -52,6 +54,11 @@ pub(crate) fn builder(server: &Server) -> Builder<Pod> {
         .name("pods")
         .rng_seed(1)
         .encoding(encoding())
+}
+
+/// Returns the builder of a factory whose informers request the encoding of [`encoding`].
+pub(crate) fn factory_builder(client: Client) -> FactoryBuilder {
+    SharedInformerFactory::builder(client).encoding(encoding())
 }
 
 /// Returns the builder of an informer that requests JSON.

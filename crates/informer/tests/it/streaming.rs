@@ -11,7 +11,7 @@ use futures_core::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    SharedInformer, SharedInformerFactory,
+    SharedInformer,
     client::ListWatch,
     indexer::{self, Indexer, Indexers},
     informer::Informer,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    InformerOptions, InitialList, MutationCache, SharedInformer, SharedInformerFactory,
+    InformerOptions, InitialList, MutationCache, SharedInformer,
     client::ListWatch,
     indexer::{self, Indexers},
     informer::Informer,
@@ -21,7 +21,7 @@ use tokio::time::sleep;
 
 use crate::{
     script::{Answer, Script, Then, body, error_event, event, hangs, list, pod},
-    setting::{LONG, Running, Trace, run},
+    setting::{LONG, Running, Trace, factory_builder, run},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -253,13 +253,13 @@ async fn every_builder_can_disable_the_detection() {
         let builder = SharedInformer::<Pod>::builder(source()).rollback_detection(detection);
         let (_pods, controller) = builder.build();
         controller.run(broken()).await.unwrap();
-        let builder = SharedInformerFactory::builder(server.client());
+        let builder = factory_builder(server.client());
         let factory = builder.rollback_detection(detection).build();
         let _pods = factory.informer::<Pod>();
         factory.start();
         broken().await;
         factory.shutdown().await;
-        let factory = SharedInformerFactory::builder(server.client()).build();
+        let factory = factory_builder(server.client()).build();
         let options = InformerOptions::new().rollback_detection(detection);
         let _pods = factory.informer_with::<Pod>(options).unwrap();
         factory.start();

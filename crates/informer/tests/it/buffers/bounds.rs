@@ -18,7 +18,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     Event, EventHandler, InitialList, SharedInformer,
-    factory::{InformerOptions, QueueKind, SharedInformerFactory},
+    factory::{InformerOptions, QueueKind},
     queue::DeltaFifo,
     reflector::{Delta, Reflector, ReflectorStore, StoreError, TimeoutConfig},
     shared_informer::ListenerBuffer,
@@ -33,7 +33,7 @@ use super::{Gated, stuck};
 use crate::{
     metrics::Recorder,
     script::{self, Answer, Script},
-    setting::{LONG, Trace, builder, labelled, pod, run},
+    setting::{LONG, Trace, builder, factory_builder, labelled, pod, run},
 };
 
 /// A `ListerWatcher` with an endless watch, which counts the events that were read.
@@ -192,7 +192,7 @@ async fn a_custom_batch_size_is_used_through_a_factory() {
     let server = Server::builder()
         .seed(names.iter().map(|name| pod(name)))
         .build();
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let options = InformerOptions::<Pod>::new()
         .queue(QueueKind::DeltaFifo)
         .batch_size(2)
@@ -254,7 +254,7 @@ async fn resyncs_longer_than_their_period_do_not_keep_changes_out_of_a_full_queu
 async fn a_custom_queue_capacity_is_used_through_a_factory() {
     let server = Server::builder().build();
     let recorder = Recorder::default();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .metrics(recorder.metrics())
         .build();
     let options = InformerOptions::<Pod>::new().queue_capacity(7);

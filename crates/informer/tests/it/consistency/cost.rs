@@ -6,14 +6,14 @@ use futures_core::future::BoxFuture;
 use futures_util::StreamExt;
 use kube_core::PartialObjectMeta;
 use kube_informer::{
-    InformerOptions, SharedInformerFactory,
+    InformerOptions,
     informer::Informer,
     transport::{self, Encoding, ListOptions, ListerWatcher, Response},
 };
 use tokio::time::Instant;
 
 use super::*;
-use crate::setting::requests;
+use crate::setting::{factory_builder, requests};
 
 /// Returns the options and the status code of each consistency check's request, one per line.
 fn asked(server: &Server) -> String {
@@ -256,7 +256,7 @@ async fn no_check_runs_before_sync_or_during_a_back_off() {
 async fn the_check_period_is_that_of_the_options_the_type_or_the_factory() {
     let server = Server::builder().seed([labelled("a", "web")]).build();
     let secs = Duration::from_secs;
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .consistency_check(secs(3600))
         .for_type(InformerOptions::<Pod>::new().consistency_check(secs(600)))
         .rng_seed(1)

@@ -24,13 +24,13 @@ use tokio::{
 };
 
 use super::GUARD;
-use crate::setting::{LONG, Trace, builder, pod, run};
+use crate::setting::{LONG, Trace, builder, factory_builder, pod, run};
 
 /// Starts a factory whose handler waits for a permit of the semaphore before it records a pod.
 ///
 /// Returns while the handler waits.
 async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore>, Trace) {
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let (gate, trace) = (Arc::new(Semaphore::new(0)), Trace::default());
     let held = (Arc::clone(&gate), trace.clone());
     factory

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::*;
+use crate::setting::factory_builder;
 
 /// Times of a handler's updates, one per resync.
 type Resyncs = Arc<Mutex<Vec<Instant>>>;
@@ -37,7 +38,7 @@ async fn the_resync_period_is_that_of_the_options_the_type_or_the_factory() {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "default"}});
     let server = Server::builder().seed([labelled("a", "web"), map]).build();
     let secs = Duration::from_secs;
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .resync(secs(600))
         .resync_for::<Pod>(secs(60))
         .resync_for::<Pod>(secs(300))
@@ -78,7 +79,7 @@ fn note(annotations: &mut BTreeMap<String, String>, who: &str) {
 #[tokio::test(start_paused = true)]
 async fn the_metadata_transform_runs_before_that_of_the_options_or_the_type() {
     let server = Server::builder().seed([labelled("a", "web")]).build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .transform_metadata(|metadata| {
             note(metadata.annotations.get_or_insert_default(), "metadata,");
         })
@@ -117,7 +118,7 @@ async fn the_metadata_transform_runs_before_that_of_the_options_or_the_type() {
 #[tokio::test(start_paused = true)]
 async fn a_metadata_transform_applies_to_watch_events_and_cannot_change_identity() {
     let server = Server::builder().seed([pod("a")]).build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .transform_metadata(|metadata| *metadata = kube_core::ObjectMeta::default())
         .build();
     let pods = factory.informer::<Pod>();
@@ -145,7 +146,7 @@ async fn error_handler_timeouts_and_back_off_of_a_factory_apply_to_all_informers
     let internal = r#"{"type":"ERROR","object":{"kind":"Status","code":500,"reason":"InternalError","message":"planted"}}"#;
     let heard = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&heard);
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .encoding(Encoding::Json)
         .on_error(move |informer, error| note.lock().push(format!("{informer}: {error}")))

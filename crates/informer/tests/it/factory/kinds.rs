@@ -12,6 +12,7 @@ use kube_informer::{
 use kube_informer_apiserver::{Kind, Scope, Verb};
 
 use super::*;
+use crate::setting::factory_builder;
 
 fn server() -> Server {
     let kind = |kind, plural, scope| Kind::custom("example.com", "v1", kind, plural, scope);
@@ -23,7 +24,7 @@ fn server() -> Server {
 }
 
 fn factory(server: &Server) -> SharedInformerFactory {
-    SharedInformerFactory::builder(server.client())
+    factory_builder(server.client())
         .initial_list(InitialList::List)
         .build()
 }
@@ -205,7 +206,7 @@ async fn a_cluster_scoped_kind_ignores_the_namespaces_of_the_factory() {
     ] {
         server.create(object).unwrap();
     }
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .namespaces(["shop"])
         .build();
     let realm = factory.discover("realms").await.unwrap();

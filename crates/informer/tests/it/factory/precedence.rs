@@ -14,6 +14,7 @@ use kube_informer_apiserver::{Kind, LoggedRequest, Scope, Verb};
 use serde_json::Value;
 
 use super::*;
+use crate::setting::factory_builder;
 
 fn pod_in(namespace: &str, name: &str, from: &str) -> Value {
     let mut pod = pod(name);
@@ -58,7 +59,7 @@ async fn synced(factory: &SharedInformerFactory) {
 async fn selectors_come_from_type_and_namespace_then_type_then_namespace_then_defaults() {
     let server = Server::builder().build();
     let from = |value: &str| format!("from={value}").parse().unwrap();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .default_labels(from("all"))
         .default_fields("metadata.name!=no")
@@ -98,7 +99,7 @@ async fn selectors_come_from_type_and_namespace_then_type_then_namespace_then_de
 #[tokio::test(start_paused = true)]
 async fn equal_selectors_of_the_type_and_of_a_request_share_one_informer() {
     let server = Server::builder().build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .for_type::<Pod>(InformerOptions::new().fields("metadata.name=a"))
         .build();
@@ -127,7 +128,7 @@ async fn options_of_a_type_apply_to_its_metadata_and_pruned_forms_unless_these_h
         annotations.insert("trail".to_owned(), "pod".to_owned());
     };
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .for_type::<Pruned<Pod>>(InformerOptions::new().page_size(7))
         .for_type(
@@ -186,7 +187,7 @@ async fn options_of_a_type_apply_to_its_metadata_and_pruned_forms_unless_these_h
 #[tokio::test(start_paused = true)]
 async fn one_informer_can_have_options_for_each_of_its_namespaces() {
     let server = Server::builder().build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .for_type(InformerOptions::<Pod>::new().fields("metadata.name=a"))
         .build();
@@ -235,7 +236,7 @@ async fn transforms_come_from_type_and_namespace_then_type_then_namespace() {
     let map = |namespace: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": namespace}});
     server.create(map("a")).unwrap();
     server.create(map("b")).unwrap();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         // The source of the object is known, even if the transform changes its namespace.
         .transform_metadata(|metadata| {
@@ -283,7 +284,7 @@ async fn transforms_come_from_type_and_namespace_then_type_then_namespace() {
 async fn each_namespace_is_requested_with_its_most_specific_options() {
     let server = Server::builder().build();
     let pages = |size| NamespaceOptions::new().page_size(size);
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .page_size(1)
         .namespaces_with([("a", pages(2)), ("b", NamespaceOptions::new())])
         .build();
@@ -335,7 +336,7 @@ async fn named_namespaces_and_all_others_share_one_informer_without_duplicates()
         ])
         .enforce_namespaces(false)
         .build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .namespaces_with([
             ("", NamespaceOptions::new()),
@@ -381,7 +382,7 @@ async fn an_informer_syncs_when_all_namespaces_have_and_a_failed_wait_names_the_
         .build();
     let refused = Match::any().in_namespace("b");
     server.faults().answer(refused, 403).times(1000);
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .namespaces(["a", "b"])
         .build();
@@ -415,7 +416,7 @@ async fn options_of_a_dynamic_kind_apply_only_to_that_kind() {
     let server = Server::builder()
         .seed([labelled("a", "web"), labelled("b", "db")])
         .build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .build();
     let kind = ApiResource::erase::<Pod>(&());
@@ -460,7 +461,7 @@ async fn fields_of_a_dynamic_kind_are_selected_on_declared_indices() {
     for (name, size) in [("a", 1), ("b", 2), ("c", 2)] {
         server.create(widget(name, size)).unwrap();
     }
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .build();
     let kind = factory.discover("widgets.example.com").await.unwrap();

@@ -15,13 +15,14 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::*;
+use crate::setting::factory_builder;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 const THREADS: usize = 4;
 
 fn factory(server: &Server) -> SharedInformerFactory {
-    SharedInformerFactory::builder(server.client())
+    factory_builder(server.client())
         .initial_list(InitialList::List)
         .build()
 }
@@ -105,7 +106,7 @@ async fn requesting_a_lister_runs_the_informer() {
 #[tokio::test(start_paused = true)]
 async fn a_custom_constructor_creates_the_informer_that_the_factory_runs() {
     let server = Server::builder().seed([pod("a")]).build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .resync(MINUTE)
         .resync_for::<Pod>(2 * MINUTE)
         .build();

@@ -13,7 +13,7 @@ use std::{
 use k8s_openapi::api::core::v1::Pod;
 use kube_client::Config;
 use kube_informer::{
-    InitialList, SharedInformer, SharedInformerFactory, client,
+    InitialList, SharedInformer, client,
     client::ListWatch,
     limits::Limits,
     transport::{Class, Error, ListOptions, ListerWatcher},
@@ -24,7 +24,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::setting::run;
+use crate::setting::{factory_builder, run};
 
 /// A TCP server that sends the start of a response, and then repeats a text forever.
 struct Endless {
@@ -224,7 +224,7 @@ async fn a_redirect_is_an_error_and_is_not_followed() {
 async fn a_discovery_response_that_exceeds_the_byte_limit_fails() {
     let begin = "HTTP/1.1 200 OK\r\n\r\n{\"items\":[";
     let server = Endless::listen(begin, "{\"metadata\":{\"name\":\"group\"}},").await;
-    let factory = SharedInformerFactory::builder(server.client()).build();
+    let factory = factory_builder(server.client()).build();
     let error = factory.discover("widgets").await.unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(

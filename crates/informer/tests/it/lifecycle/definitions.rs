@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::metrics::Recorder;
+use crate::setting::factory_builder;
 
 const CRDS: &str = "customresourcedefinitions";
 
@@ -52,7 +53,7 @@ fn kind() -> ApiResource {
 }
 
 fn following(server: &Server) -> SharedInformerFactory {
-    SharedInformerFactory::builder(server.client())
+    factory_builder(server.client())
         .initial_list(InitialList::List)
         .follow_definitions()
         .build()
@@ -203,7 +204,7 @@ async fn only_a_started_informer_follows_its_definition() {
 async fn a_list_of_a_kind_that_is_served_again_is_a_relist_with_its_own_reason() {
     let server = server();
     let recorder = Recorder::default();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .metrics(recorder.metrics())
         .follow_definitions()
         .build();
@@ -338,7 +339,7 @@ async fn a_kind_that_is_served_again_is_listed_at_the_known_revision() {
 async fn informers_over_namespaces_typed_and_held_ones_pause_and_resume_with_the_definition() {
     let server = server();
     server.create(widget("a")).unwrap();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .namespaces(["default", "other"])
         .follow_definitions()
         .build();
@@ -427,9 +428,7 @@ async fn a_stop_while_definitions_are_created_and_deleted_leaves_no_task() {
     sleep(MINUTE).await;
     let baseline = alive();
     for at in 0..60 {
-        let factory = SharedInformerFactory::builder(client.clone())
-            .follow_definitions()
-            .build();
+        let factory = factory_builder(client.clone()).follow_definitions().build();
         let widgets = factory.for_resource(&kind()).unwrap();
         let (_trace, _registration) = listen(&widgets);
         factory.start();
@@ -464,7 +463,7 @@ async fn the_default_selectors_of_a_factory_do_not_apply_to_definitions() {
     let mut ours = widget("a");
     ours["metadata"]["labels"] = json!({"app": "web"});
     server.create(ours).unwrap();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .default_labels("app=web".parse().unwrap())
         .default_fields("metadata.name=a")

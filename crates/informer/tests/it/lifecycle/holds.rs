@@ -12,6 +12,7 @@ use tokio::{
 };
 
 use super::*;
+use crate::setting::factory_builder;
 
 fn lists(server: &Server) -> usize {
     server.requests().lists("pods").len()
@@ -20,7 +21,7 @@ fn lists(server: &Server) -> usize {
 #[tokio::test(start_paused = true)]
 async fn a_held_informer_stops_a_grace_period_after_its_last_hold_is_dropped() {
     let server = Server::builder().seed([pod("a")]).build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .idle_grace(5 * MINUTE)
         .build();
@@ -179,7 +180,7 @@ async fn a_request_rejected_for_other_options_neither_keeps_nor_starts_the_infor
 #[tokio::test(start_paused = true)]
 async fn a_grace_period_of_zero_stops_the_informer_with_its_last_hold() {
     let server = Server::builder().seed([pod("a")]).build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .idle_grace(Duration::ZERO)
         .build();
@@ -217,7 +218,7 @@ async fn a_hold_outlives_its_factory_as_a_readable_cache() {
 async fn a_new_hold_that_races_with_the_drop_of_the_last_one_runs() {
     const THREADS: usize = 4;
     let server = Server::builder().seed([pod("a")]).build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .idle_grace(Duration::ZERO)
         .build();

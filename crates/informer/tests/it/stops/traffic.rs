@@ -13,7 +13,7 @@ use std::{
 use futures_util::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_informer::{
-    Event, EventHandler, InformerOptions, SharedInformerFactory,
+    Event, EventHandler, InformerOptions,
     factory::QueueKind,
     object::Known,
     queue::{BATCH, Batch, DeltaFifo, InOrder, KeyError, KeyErrors, Queue, Replaced},
@@ -30,7 +30,7 @@ use tokio::{
 };
 
 use super::Replay;
-use crate::setting::{LONG, Trace, builder, labelled, pod, run};
+use crate::setting::{LONG, Trace, builder, factory_builder, labelled, pod, run};
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_may_register_another_from_inside_its_callback() {
@@ -341,7 +341,7 @@ async fn a_factory_can_be_shut_down_during_concurrent_requests_and_starts() {
     let server = Server::builder().seed([pod("a")]).build();
     let client = server.client();
     for round in 0..20 {
-        let factory = SharedInformerFactory::builder(client.clone()).build();
+        let factory = factory_builder(client.clone()).build();
         let mut users = JoinSet::new();
         for n in 0..8 {
             let factory = factory.clone();

@@ -11,6 +11,7 @@ use std::sync::{
 use kube_informer::queue::{DeltaFifo, InOrder};
 
 use super::*;
+use crate::setting::factory_builder;
 
 /// Returns the lines of [`requests`], each followed by the word `streaming` if it is a streaming list.
 fn asked(server: &Server) -> String {
@@ -252,7 +253,7 @@ async fn every_builder_can_disable_streaming_lists() {
         .initial_list(InitialList::List)
         .build();
     shared.run(sleep(SECOND)).await.unwrap();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .initial_list(InitialList::List)
         .build();
     let _pods = factory.informer::<Pod>();
@@ -293,9 +294,7 @@ async fn every_builder_can_set_the_time_limit_of_the_end_bookmark() {
         .build();
     shared.run(sleep(3 * SECOND)).await.unwrap();
     assert_eq!(lists(), 3);
-    let factory = SharedInformerFactory::builder(server.client())
-        .timeouts(timeouts)
-        .build();
+    let factory = factory_builder(server.client()).timeouts(timeouts).build();
     let _pods = factory.informer::<Pod>();
     factory.start();
     sleep(3 * SECOND).await;

@@ -1,9 +1,10 @@
 //! Tests of warm starts of the informers of a factory. The factory saves the caches of all its informers in
 //! one directory.
 
-use kube_informer::{InformerOptions, SharedInformerFactory};
+use kube_informer::InformerOptions;
 
 use super::*;
+use crate::setting::factory_builder;
 
 #[tokio::test(start_paused = true)]
 async fn one_directory_serves_all_informers_of_a_factory() {
@@ -12,7 +13,7 @@ async fn one_directory_serves_all_informers_of_a_factory() {
     let server = Server::builder().seed([pod("a"), secret]).build();
     let directory = SavedStore::in_directory(folder("factory"), "1");
     for is_warm in [false, true] {
-        let factory = SharedInformerFactory::builder(server.client()).build();
+        let factory = factory_builder(server.client()).build();
         let pods = InformerOptions::new().warm_start(directory.clone());
         let pods = factory.informer_with::<Pod>(pods).unwrap();
         let metadata = InformerOptions::new().warm_start(directory.clone());

@@ -13,6 +13,7 @@ use kube_informer::{
 use tokio::task::JoinSet;
 
 use super::*;
+use crate::setting::factory_builder;
 
 #[tokio::test(start_paused = true)]
 async fn an_adopted_informer_is_shared_and_awaited_but_neither_started_nor_stopped() {
@@ -60,7 +61,7 @@ async fn an_adopted_informer_is_shared_and_awaited_but_neither_started_nor_stopp
 #[tokio::test(start_paused = true)]
 async fn a_factory_lists_the_coverage_and_status_of_its_informers() {
     let server = Server::builder().seed([pod("a"), pod("b")]).build();
-    let factory = SharedInformerFactory::builder(server.client())
+    let factory = factory_builder(server.client())
         .namespaces(["default", "shop"])
         .build();
     let status: FieldPath = "status".parse().unwrap();

@@ -49,8 +49,10 @@ impl ControlPlane {
     /// Starts etcd and kube-apiserver, and returns when `/readyz` responds with 200.
     ///
     /// # Errors
-    /// Returns an error if a process ends, or if kube-apiserver is not ready within two minutes. The error
-    /// contains the last line of the log of that process.
+    /// Returns an error if a process can't be started.
+    ///
+    /// Also returns an error if a process ends, or if kube-apiserver is not ready within two minutes. This
+    /// error contains the last line of the log of the process that ended or is not ready.
     pub async fn start(binaries: &Binaries) -> Result<Self> {
         let folder = Folder::make()?;
         let addresses = Addresses::free()?;

@@ -25,7 +25,9 @@ use crate::mode::Mode;
 /// Name of the file that lists a library's API, next to the library's manifest.
 const FILE: &str = "api.txt";
 
-/// Environment variable with the path of the real rustdoc, set if Cargo runs this program instead.
+/// Environment variable with the path of the real rustdoc.
+///
+/// It is set only if Cargo has started this program instead of rustdoc.
 const RUSTDOC: &str = "XTASK_RUSTDOC";
 
 /// Output of `cargo metadata`, with only the fields that this module uses.
@@ -229,7 +231,7 @@ fn difference(kept: &str, present: &str) -> String {
     lines.collect()
 }
 
-/// Returns the sort key of a line in an API file: the item's path, or the line of an `impl`.
+/// Returns the sort key of a line in an API file: the path of the item, or the whole line for an `impl`.
 fn item(line: &str) -> &str {
     if line.starts_with("impl") {
         return line;

@@ -2,10 +2,11 @@
 //! embedded server uses the tables of kinds and fields. The protobuf decoder and encoder use the table of
 //! messages.
 //!
-//! The tables depend only on the Go modules of one Kubernetes release, whose version is fixed in this module.
-//! The tables are therefore the same on every machine. They contain the API that a Kubernetes server serves
-//! without `--runtime-config`: all stable versions, and no beta or alpha versions. In Kubernetes,
-//! `DefaultAPIResourceConfigSource` in `pkg/controlplane/instance.go` defines these versions.
+//! The tables depend only on Go modules whose versions are fixed in this module: those of one Kubernetes
+//! release, and for the table of messages also those of a later one. The tables are therefore the same on
+//! every machine. They contain the API that a Kubernetes server serves without `--runtime-config`: all stable
+//! versions, and no beta or alpha versions. In Kubernetes, `DefaultAPIResourceConfigSource` in
+//! `pkg/controlplane/instance.go` defines these versions.
 
 mod corpus;
 mod discovery;
@@ -28,7 +29,10 @@ const MODULE: &str = "k8s.io/kubernetes@v1.36.3";
 /// Version of the Go modules with the Kubernetes API types, released together with [`MODULE`].
 const TYPES_VERSION: &str = "v0.36.3";
 
-/// Version of the same Go modules whose added fields the table of messages has too, for clients with newer types.
+/// Later version of the Go modules with the Kubernetes API types.
+///
+/// The table of protobuf messages also contains the messages and fields that this version adds, for clients
+/// that use newer types.
 const LATER_TYPES_VERSION: &str = "v0.37.2";
 
 /// Path of the generated table of kinds, relative to the root of the workspace.

@@ -20,11 +20,14 @@ pub struct Line {
     pub steady_kib: u64,
     /// Resident memory after a forced garbage collection; `null` without a garbage collector.
     pub steady_freed_kib: Option<u64>,
-    /// Number of events that the handler received in the watch phase.
+    /// Number of events that the program requested from the source in the watch phase.
     pub events: u64,
     /// Requested events per second in the watch phase; 0 is as fast as possible.
     pub rate: u64,
-    /// Mean events per second, from the request for the events until the handler receives the last.
+    /// Mean number of events per second in the watch phase.
+    ///
+    /// The measured time starts when the measured program requests the events from the source, and ends when
+    /// the handler has received the last event.
     pub events_per_s: Option<f64>,
     /// CPU time per event in the watch phase, in microseconds.
     pub cpu_us_per_event: Option<f64>,

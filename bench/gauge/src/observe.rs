@@ -29,7 +29,7 @@ const ASK: Duration = Duration::from_millis(50);
 
 /// Maximum time that the relist phase waits for the client's new watch.
 ///
-/// Twice the longest backoff of a measured client, which is one minute.
+/// The value is twice the longest backoff of a measured client. This backoff is one minute.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// Wall time and CPU time at the start of a measured phase.
@@ -53,7 +53,7 @@ impl Start {
         }
     }
 
-    /// Returns the wall time and the CPU time since this start, in seconds.
+    /// Returns the wall time and the CPU time used since the start of the phase, both in seconds.
     #[must_use]
     pub fn spent(&self) -> (f64, f64) {
         let cpu = cpu_time().saturating_sub(self.cpu);

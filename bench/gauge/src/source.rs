@@ -40,9 +40,12 @@ impl Source {
         }
     }
 
-    /// Requests `events` changes of objects, at `rate` changes per second; 0 means as fast as possible.
+    /// Causes `events` changes of objects, at `rate` changes per second. If `rate` is 0, the changes are made
+    /// as fast as possible.
     ///
-    /// Returns when the neutral source has made the last change, but immediately for a real server.
+    /// With the neutral source (a server of generated objects), returns when the source has made the last
+    /// change. With a real server, ignores both parameters and only prints `ready` to standard output. The
+    /// parent process then changes the objects.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         match self {
             Self::Neutral(source) => source.emit(events, rate).await,
@@ -50,10 +53,10 @@ impl Source {
         }
     }
 
-    /// Returns the client of the neutral source.
+    /// Returns the client of the neutral source, the server of generated objects.
     ///
     /// # Errors
-    /// Returns an error for a real API server.
+    /// Returns an error if the measured program watches a real API server.
     pub(crate) fn neutral(&self) -> Result<&Neutral> {
         match self {
             Self::Neutral(source) => Ok(source),
@@ -70,7 +73,7 @@ fn print(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("standard output is closed")
 }
 
-/// A client that sends commands to a server of generated objects.
+/// A client that sends commands to the neutral source, which is a server of generated objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Neutral {
     authority: String,

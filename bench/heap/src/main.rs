@@ -30,10 +30,10 @@ struct Flags {
     /// Number of objects of each kind.
     #[arg(long, default_value_t = 1_000)]
     objects: usize,
-    /// Number of times that each decoder decodes all objects; the fastest result counts.
+    /// Number of times that each decoder decodes all objects; the table shows the fastest time.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
-    /// Print one line of JSON with the minimum memory of this number of pods.
+    /// Print only the memory in KiB of this number of pods without spare capacity, as one line of JSON.
     #[arg(long, value_name = "PODS")]
     floor: Option<usize>,
     /// With `--floor`, print resident memory instead of the memory requested from the allocator.
@@ -106,7 +106,9 @@ fn json(corpus: &Corpus, at: usize) -> Vec<u8> {
     json
 }
 
-/// Measures the minimum memory of `pods` decoded pods: the allocated and the resident KiB.
+/// Measures the memory of clones of `pods` decoded pods, which have no spare capacity.
+///
+/// Returns the memory requested from the allocator and the resident memory, in KiB.
 fn floor(pods: usize) -> Result<(u64, u64)> {
     let corpus = Corpus::new(CorpusKind::Pods, pods, 1)?;
     let mut kept = Vec::with_capacity(pods);
@@ -170,7 +172,7 @@ fn held<T>(make: impl FnOnce() -> T) -> (Held, T) {
     (Held { bytes, blocks }, value)
 }
 
-/// Returns the mean time per object of the fastest round, for `theirs` and for `ours`.
+/// Returns the mean decoding time per object in the fastest round of each decoder, `theirs` and `ours`.
 fn fastest<K>(
     all: &[Vec<u8>],
     rounds: usize,

@@ -17,7 +17,7 @@ pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 /// Name of the case in which kube-rs uses all its defaults: paged lists, system allocator.
 pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
 
-/// Name of the case that counts the bytes that decoded pods request from the allocator.
+/// Name of the case that counts the bytes that are requested from the allocator for decoded pods.
 pub(crate) const FLOOR: &str = "floor of the types";
 
 /// Name of the case that measures the resident memory of decoded pods, without an informer.
@@ -233,7 +233,9 @@ pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }
 
-/// Returns one case per compared informer. The event rate and the number of pods are not set.
+/// Returns one case for each store in [`STORES`], one for client-go, and one for kube-rs.
+///
+/// The cases set neither the event rate nor the number of pods.
 pub(crate) fn growing() -> Vec<Case> {
     let ours = STORES.map(|store| {
         let name = format!("ours, {store}");

@@ -68,7 +68,7 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure the costs of lists and events for a real kube-apiserver (needs Go)
+    /// Measure the CPU time and memory that a real kube-apiserver uses for lists and watches (needs Go)
     Real(real::Options),
 }
 

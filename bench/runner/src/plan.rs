@@ -26,7 +26,8 @@ pub(crate) enum Topic {
     Scale,
 }
 
-/// The topics that a run measures, and the size of each measurement.
+/// The topics that a run measures, the number of rounds, and the amount of work in each measurement, such as
+/// the number of events.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,

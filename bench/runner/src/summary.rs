@@ -40,9 +40,10 @@ impl Figure {
         Self { suffix, ..self }
     }
 
-    /// Returns the figure of a program, or an empty string if `document` does not contain it.
+    /// Returns this figure for one program from `document`, or an empty string if `document` does not contain
+    /// the figure.
     ///
-    /// `case` is the name of the program in the other tables.
+    /// `case` is the program's name in the tables from which the summary figures are copied.
     fn read<'a>(&self, document: &'a Document, case: &str) -> &'a str {
         let name = format!("{case}{}", self.suffix);
         let cell = document.cell(self.table, &name, self.column);

@@ -34,7 +34,9 @@ const MADE: usize = 64 * 1024;
 /// The JSON of eight pods has about 64 KiB, which is the amount that a body generates at once ([`MADE`]).
 const BATCH: usize = 8;
 
-/// Initial capacity of a body's buffer in bytes, enough for pods of usual size.
+/// Capacity in bytes that [`put_objects`] reserves in a body's buffer before it writes objects.
+///
+/// If the objects are pods of usual size, the buffer does not grow while [`put_objects`] writes them.
 const CAPACITY: usize = 3 * MADE;
 
 /// Body of every response that the server of the program `source` sends.

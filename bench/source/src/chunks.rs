@@ -84,7 +84,10 @@ impl Output {
         self.bytes.reserve(bytes);
     }
 
-    /// Writes the bytes that `put` appends, as one call of `Write` in Go.
+    /// Appends to the body the bytes that `put` produces.
+    ///
+    /// With [`Buffer::Go`], the chunks end where Go's HTTP server ends them after one call of `Write` with
+    /// these bytes.
     pub(crate) fn write(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         put(&mut self.bytes);
         let Buffer::Go(size) = self.buffer else {

@@ -23,7 +23,7 @@ use crate::slot::{Encoding, Identity, SUFFIXES, Slots, mix};
 use crate::template::{Pattern, Template};
 use workload::Workload;
 
-/// Maximum number of workloads, which are groups of objects generated from one template, in a corpus.
+/// Maximum number of workloads in a corpus. All objects of a workload are generated from one template.
 const WORKLOADS_MAX: usize = 2_000;
 
 /// Minimum of the mean number of objects per workload.
@@ -156,7 +156,10 @@ impl Corpus {
     }
 }
 
-/// Distributes the objects among the workloads: one to each, and the others in proportion to the weights.
+/// Distributes the objects among the workloads.
+///
+/// Each workload receives one object. The remaining objects are distributed in proportion to the weights of
+/// the workloads.
 ///
 /// Returns the index of the first object of each workload, followed by the total number of objects.
 fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {

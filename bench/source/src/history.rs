@@ -88,7 +88,9 @@ impl History {
         }
     }
 
-    /// Records the change of the next object. `stamp` is the time in nanoseconds since 1970.
+    /// Records a change of the object that is next in the cyclic order [`Order`].
+    ///
+    /// `stamp` is the time of the change in nanoseconds since 1970.
     pub(crate) fn change(&mut self, stamp: u64) {
         self.revision += 1;
         self.count += 1;

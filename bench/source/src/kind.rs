@@ -119,7 +119,7 @@ impl Kind {
         format!("{}{}", self.folder(), self.plural)
     }
 
-    /// Returns the start of each object's JSON: `{`, `apiVersion`, `kind`, and a comma.
+    /// Returns the start of each object's JSON: `{`, `apiVersion` and `kind` in Go's order, and a comma.
     pub(crate) fn json_start(&self) -> String {
         if self.has_protobuf {
             // Go writes typed objects in declaration order, and sorts the keys of untyped ones.

@@ -49,7 +49,7 @@ struct Args {
     /// With `--describe`, print only the mean sizes, as one line of JSON.
     #[arg(long, requires = "describe")]
     line: bool,
-    /// Write the probabilities for packed caches to this file and exit.
+    /// Write the zstd probabilities with which packed caches compress objects to this file and exit.
     #[arg(long, value_name = "FILE")]
     probabilities: Option<PathBuf>,
 }

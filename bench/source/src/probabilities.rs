@@ -1,5 +1,7 @@
-//! Trains the probabilities with which a packed cache of the informer compresses text that is in no object of
-//! its dictionary.
+//! Trains the probabilities of characters and lengths with which zstd compresses objects in a packed cache.
+//!
+//! A packed cache compresses each object with a zstd dictionary, which consists of these probabilities and of
+//! sampled objects. zstd applies the probabilities to text that does not occur in the sampled objects.
 
 use anyhow::{Context as _, Result};
 
@@ -13,7 +15,9 @@ const OBJECTS: usize = 1024;
 /// Number of samples of each kind in each encoding.
 const SAMPLES: usize = 64;
 
-/// Maximum length of the trained dictionary in bytes, most of which is not used.
+/// Maximum length in bytes of the dictionary that zstd trains.
+///
+/// [`train`] returns only the beginning of this dictionary.
 const DICTIONARY_BYTES: usize = 16 * 1024;
 
 /// The three offsets that follow the probabilities in zstd's dictionaries: 1, 4 and 8.
@@ -22,8 +26,9 @@ const OFFSETS: [u8; 12] = [1, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0];
 /// Returns the beginning of a zstd dictionary: its magic number, its identifier, the probabilities and the
 /// offsets. Text of any length can follow.
 ///
-/// The samples are pods, `ConfigMaps` and a custom resource, in JSON and in protobuf. Secrets are left out:
-/// their random text has no probabilities, and makes those of other text worse.
+/// The samples are pods, `ConfigMaps` and custom resources in JSON, and pods and `ConfigMaps` in protobuf.
+/// Secrets are not sampled: their text is random, so it compresses badly with any probabilities. As samples,
+/// Secrets would also make the probabilities less accurate for other text.
 ///
 /// # Errors
 ///

@@ -61,8 +61,10 @@ pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, value);
 }
 
-/// Names of fields whose objects Go writes in another order than that of the field numbers, and the members that
-/// it writes first.
+/// The JSON objects whose members Go does not write in the order of their field numbers.
+///
+/// Each entry contains the name of the field whose value is the object, and the members of the object that Go
+/// writes first.
 const REORDERED: [(&str, &[&str]); 3] = [
     ("ownerReferences", &["apiVersion", "kind", "name", "uid"]),
     ("conditions", &["type", "observedGeneration"]),
@@ -126,7 +128,8 @@ pub(crate) fn ordered_json(kind: &str, object: &Value) -> Result<String> {
 
 /// Returns the fields of a message in the order in which Go writes them to JSON.
 ///
-/// `parent` is the name of the field that contains the message.
+/// `parent` is the name of the field that contains the message, or empty for a whole object. If [`REORDERED`]
+/// contains this name, the order differs from that of the field numbers.
 fn in_json(parent: &str, message: &'static Message) -> impl Iterator<Item = &'static Field> {
     let first = REORDERED.iter().find(|(name, _)| *name == parent);
     let first = first.map_or(&[][..], |(_, first)| first);

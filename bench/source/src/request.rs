@@ -52,7 +52,7 @@ pub(crate) struct WatchRequest {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WatchFrom {
-    /// The watch starts with an `ADDED` event for each object, then an optional bookmark.
+    /// The watch starts with an `ADDED` event for each object. A bookmark follows if `bookmark` is true.
     Objects { bookmark: bool },
     /// The watch starts with the first change after this revision, without initial events.
     Revision(u64),

@@ -1,14 +1,15 @@
 //! Computes the values that differ between the generated objects of one template.
 //!
-//! A template contains the bytes that are the same in all of its objects, and a range of fixed width for each
-//! value that differs. Each [`Slot`] is one of these values, for example a UUID. A template is created from
-//! an object with placeholders: each slot has its own placeholder, which marks where its values are written.
+//! A template contains the bytes that are the same in all of its objects, and ranges of fixed width for the
+//! values that differ. A [`Slot`] defines one such value, for example the object's UUID. Each object of the
+//! template has its own value of the slot. A template is created from an object with placeholders: each slot
+//! has its own placeholder, which marks every place where the value of the slot is written.
 //!
 //! Guarantees:
 //! - a value is computed from the object's [`Identity`] and the slot, so no value is kept in memory;
-//! - an object has the same value in JSON and in protobuf;
+//! - the JSON and the protobuf of an object contain the same value of each slot;
 //! - the values of a slot have the same width in all objects, so all objects of a template have the same
-//!   length.
+//!   length in one encoding.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,12 +28,12 @@ pub(crate) const REVISION_WIDTH: usize = 10;
 /// Number of digits of a time from 2001 to 2286, in nanoseconds since 1970.
 pub(crate) const STAMP_WIDTH: usize = 19;
 
-/// Latest creation time of an object, in seconds since 1970: 2026-06-01T00:00:00Z.
+/// Latest possible creation time of a generated object, in seconds since 1970: 2026-06-01T00:00:00Z.
 ///
 /// The time is constant, so the same seed always results in the same objects.
 const NEWEST: i64 = 1_780_272_000;
 
-/// Maximum age of an object, in seconds before [`NEWEST`]: 90 days.
+/// Maximum time from the creation of an object to [`NEWEST`], in seconds (90 days).
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
 /// Time in a template that marks the place of a [`Slot::Time`], in seconds since 1970.
@@ -55,7 +56,8 @@ pub enum Encoding {
 pub(crate) enum Slot {
     /// A random UUID.
     Uid,
-    /// The last five characters of the object's name. They increase with the object's index in the template.
+    /// The last five characters of the object's name. Of two objects of a template, the object with the
+    /// greater index has the suffix that is greater in byte order.
     Suffix,
     /// Five random characters of [`LETTERS`].
     Letters,

@@ -57,7 +57,7 @@ impl Template {
         })
     }
 
-    /// Returns the pattern in `encoding`, if the kind supports this encoding.
+    /// Returns the template's pattern in `encoding`, or `None` if the kind does not support `encoding`.
     pub(crate) fn pattern(&self, encoding: Encoding) -> Option<&Pattern> {
         match encoding {
             Encoding::Json => Some(&self.json),

@@ -1,7 +1,7 @@
-//! Measures the mean time to deliver one event of an informer to many handlers.
+//! Measures the mean time in which an informer delivers one event to all of many handlers.
 //!
 //! A source in the same process sends the events as fast as the informer reads them. The measurement ends
-//! when every handler has received every event.
+//! when every handler has received every event. The mean is the total time divided by the number of events.
 
 use std::sync::{
     Arc,

@@ -86,11 +86,15 @@ pub(crate) struct Policy {
 /// Bytes of a bearer token that the server accepts.
 struct BearerToken(Box<[u8]>);
 
-/// User that a TLS client certificate names; an extension of each request of the connection.
+/// User that a TLS client certificate names. The server adds this value to the extensions of each request of
+/// the connection.
 #[derive(Clone)]
 pub(crate) struct Peer(pub(crate) Arc<User>);
 
-/// Request extension: the request arrived without TLS on loopback, so [`browser`] may reject it.
+/// Request extension that marks a request received without TLS on a loopback address.
+///
+/// If the server requires no token, [`browser`] rejects a marked request from a web page of another host. The
+/// server marks no requests if [`Builder::allow_remote`](crate::builder::Builder::allow_remote) is true.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnMachine;
 

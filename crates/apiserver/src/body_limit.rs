@@ -31,7 +31,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size in bytes of all request bodies together: 85 bodies of [`BODY_BYTES_MAX`].
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Receives the request bodies of one server, and limits their total size.
+/// Receives the request bodies of one server, and limits the total size of the bodies in memory.
 pub(crate) struct BodyLimit {
     held_bytes: AtomicUsize,
     bytes_max: usize,

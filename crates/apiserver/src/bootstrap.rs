@@ -55,7 +55,7 @@ impl Bootstrap {
     ///
     /// # Panics
     ///
-    /// Panics if the server rejects a seed.
+    /// Panics if the server rejects a system object or a seed.
     pub(crate) fn fill(self, server: &Server) {
         for object in self.system_objects(server) {
             server.restart_counting(0);

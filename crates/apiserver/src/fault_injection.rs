@@ -102,7 +102,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 ///
 /// | Action | Effect |
 /// | --- | --- |
-/// | `cut watch RESOURCE …` | The matching open watches end without an error. Events that a watch has not delivered are lost. |
+/// | `cut watch RESOURCE …` | The matching open watches end without an error. The watch does not deliver its queued events. |
 /// | `break watch RESOURCE …` | The matching open watches end with an error, as after a connection reset. |
 /// | `freeze watch RESOURCE …` | The matching watches, including watches opened later, send nothing and do not end at their deadline. |
 /// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. For watches opened later, a `freeze` action remains in effect unless the `thaw` selects all watches that the action selects. |
@@ -166,14 +166,15 @@ impl Answer {
         self.refine(|refusal| refusal.retry_after = Some(seconds))
     }
 
-    /// Changes the response to the 504 error of a server that has not reached the requested revision.
+    /// Makes the response a 504 error, as from a server that has not reached the requested revision.
     ///
     /// The error has the cause `ResourceVersionTooLarge`.
     pub fn too_large_revision(&self) -> &Answer {
         self.refine(|refusal| (refusal.code, refusal.form) = (504, Form::TooLarge))
     }
 
-    /// Changes the response body from a `Status` to plain text, the format of Kubernetes' flow control.
+    /// Changes the response body from a `Status` to plain text, as in a rejection by API priority and
+    /// fairness.
     pub fn plain(&self) -> &Answer {
         self.refine(|refusal| refusal.form = Form::Plain)
     }
@@ -222,20 +223,22 @@ impl Faults {
 
     /// Removes all faults of the server.
     ///
-    /// This includes rules, faults that affect response bodies in progress, frozen watches, and refused
-    /// connections.
+    /// The server removes all rules, ends the effects of faults on response bodies in progress, thaws frozen
+    /// watches, and accepts connections again.
     pub fn clear(&self) {
         self.shared.faults.clear();
     }
 
     /// Ends every open watch without an error.
     ///
-    /// Events that a watch has not delivered are lost.
+    /// These watches do not send the events that the server has not sent yet.
     pub fn cut_watches(&self) {
         self.end(&Match::watches(), Ending::Cut);
     }
 
-    /// Ends every open watch with an error in the body, as after a connection reset.
+    /// Ends every open watch with a transport error, as after a connection reset.
+    ///
+    /// The client receives the error when it reads the response body. The server sends no `ERROR` event.
     pub fn break_watches(&self) {
         self.end(&Match::watches(), Ending::Break);
     }

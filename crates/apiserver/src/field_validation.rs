@@ -1,16 +1,16 @@
 //! Finds unknown fields and duplicate members in request bodies.
 //!
-//! The query parameter `fieldValidation` selects how the module reports them.
-//!
-//! A complaint is the message about one unknown field or duplicate member.
+//! A complaint is the message about one unknown field or duplicate member. The query parameter
+//! `fieldValidation` selects how the module reports complaints.
 //!
 //! Guarantees:
-//! - unknown fields are never stored, whatever the value of `fieldValidation`;
+//! - for a custom kind, only the fields inside `metadata` are checked for unknown fields. All other fields
+//!   are stored;
+//! - unknown fields in the checked parts of a body are never stored, whatever the value of `fieldValidation`;
 //! - of several duplicate members, the last one is stored;
-//! - complaints have Kubernetes' wording and order;
-//! - `Strict` returns all complaints as one error, `Warn` (the default) sends them as warnings, and `Ignore`
-//!   drops them;
-//! - for a custom kind, only the fields inside `metadata` are checked.
+//! - complaints have Kubernetes' wording and order. As in Kubernetes, the number of complaints is limited;
+//! - `Strict` returns the complaints as one error, `Warn` (the default) sends them as warnings, and `Ignore`
+//!   drops them.
 
 mod known;
 mod warnings;
@@ -28,7 +28,7 @@ pub(crate) use warnings::Warnings;
 /// Maximum number of complaints about a request body, as in `sigs.k8s.io/json` (`saveStrictError`).
 const COMPLAINTS_MAX: usize = 100;
 
-/// Maximum length in bytes of a field's path in a complaint; longer paths are truncated.
+/// Maximum length in bytes of a field's path in a message about the field; longer paths are truncated.
 const PATH_SHOWN_MAX: usize = 4 * 1024;
 
 /// Value of the query parameter `fieldValidation`.

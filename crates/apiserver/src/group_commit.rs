@@ -120,9 +120,11 @@ impl Shared {
         Ok(state.pending.ticket())
     }
 
-    /// Restores the store to an older revision with `change`, and writes the restored state to the disk.
+    /// Calls `change`, which restores the store to the older `revision`, and writes the restored state to the
+    /// disk, if there is one.
     ///
-    /// Accepted writes that are not yet on the disk fail.
+    /// Accepted writes that are not yet on the disk fail. If the restored state can't be written to the disk,
+    /// the next write retries, and this method returns no error.
     ///
     /// # Errors
     ///

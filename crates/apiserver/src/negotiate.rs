@@ -21,7 +21,7 @@ const ACCEPTED: &str = "application/json, application/json;stream=watch, applica
 /// Media types that a 406 error lists for custom kinds and discovery documents.
 const ACCEPTED_JSON: &str = "application/json, application/json;stream=watch";
 
-/// Media types that a 406 error lists for tables and object metadata.
+/// Media type that a 406 error lists if the client accepts JSON, but only in an unsupported representation.
 const JSON: &str = "application/json";
 
 /// Value of the media type parameter `as` for the metadata of one object.
@@ -158,7 +158,8 @@ impl Alternative<'_> {
 ///
 /// # Errors
 ///
-/// Returns a 406 error if no alternative is supported, or the selected one does not fit the verb.
+/// Returns a 406 error if the server supports no media type in the header, or if the parameter `as` of the
+/// selected media type contradicts the verb (for example, `PartialObjectMetadata` for a list).
 pub(crate) fn negotiate(
     headers: &HeaderMap,
     query: &Query,
@@ -192,7 +193,9 @@ pub(crate) fn negotiate(
     Ok(format)
 }
 
-/// Returns the encoding of error responses: the first supported media type, or JSON.
+/// Returns the encoding of error responses: that of the first supported media type in the `Accept` header.
+///
+/// Returns JSON if the header contains no supported media type. Protobuf is not supported for a custom kind.
 pub(crate) fn errors_in(headers: &HeaderMap, kind: &Kind) -> Encoding {
     let accept = accept(headers);
     let mut alternatives = accept.split(',').map(Alternative::parse);

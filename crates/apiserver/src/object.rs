@@ -179,7 +179,9 @@ impl Object {
         self.meta("deletionTimestamp").is_some()
     }
 
-    /// Returns the time in `deletionTimestamp`, or the Unix epoch if it can't be parsed.
+    /// Returns the time in `deletionTimestamp`, or `None` if the field is absent.
+    ///
+    /// Returns the Unix epoch if the value of the field can't be parsed.
     pub(crate) fn deletion_time(&self) -> Option<Timestamp> {
         // A direct call can store text that is not a time.
         let parsed = |text: &Value| text.as_str().unwrap_or_default().parse();

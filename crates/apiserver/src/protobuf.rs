@@ -26,7 +26,8 @@ use crate::status::ApiError;
 
 /// Limits for decoding one request body.
 ///
-/// With these limits, a protobuf body needs less memory than a JSON body of the maximum size.
+/// With these limits, the decoded object of a protobuf body needs less memory than the decoded object of a
+/// JSON body can need if the JSON body has the maximum size.
 const OPTIONS: Options = Options {
     depth: DEPTH_MAX,
     containers: 500_000,
@@ -47,7 +48,9 @@ pub(crate) struct Expected<'a> {
     pub(crate) kind: &'a str,
 }
 
-/// Decodes the object in a body, including `apiVersion` and `kind`.
+/// Decodes the object in a protobuf body to JSON with `apiVersion` and `kind`.
+///
+/// If `apiVersion` or `kind` is empty in the body, the JSON contains the value from `expected` instead.
 pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, ApiError> {
     let mut envelope = open(body).map_err(|why| expected.unrecognized(&why, body))?;
     if envelope.kind.is_empty() {

@@ -39,8 +39,9 @@ impl Reply {
         Reply::new(code, Body::full(format!("{value}\n")), None)
     }
 
-    /// Returns a `Status` object that reports success. It contains `details`, or `code` if `details` is
-    /// `None`.
+    /// Returns a response with a `Status` object that reports success.
+    ///
+    /// The `Status` object contains `details`, or the number of `code` if `details` is `None`.
     pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Reply {
         let mut status = json!({
             "kind": "Status",

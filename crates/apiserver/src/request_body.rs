@@ -1,6 +1,7 @@
 //! Parses a request body, sent as JSON or protobuf, to a JSON value.
 //!
 //! Guarantees: built-in kinds are accepted as JSON and protobuf, custom kinds only as JSON.
+//! A body without a media type, or with the media type `*/*`, is parsed as JSON.
 //! For any other media type, the response is a 415 that lists the accepted media types.
 
 use http::HeaderMap;
@@ -46,7 +47,9 @@ pub(crate) fn read(
     }
 }
 
-/// Returns the type of a kind's objects in protobuf bodies, which custom kinds do not support.
+/// Returns the expected type of a kind's objects in protobuf bodies.
+///
+/// Returns `None` for a custom kind, because custom kinds do not support protobuf.
 pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     (!kind.custom).then_some(Expected {
         group: &kind.group,

@@ -178,7 +178,8 @@ impl RequestLog {
 
     /// Removes all requests from the server's log.
     ///
-    /// This copy keeps its requests, and the numbering of requests continues.
+    /// This `RequestLog` is a copy of the server's log and keeps its requests. The numbering of requests
+    /// continues.
     pub fn clear(&self) {
         let mut inner = self.recorder.inner.lock();
         inner.requests.clear();

@@ -19,7 +19,7 @@ use crate::strategy::Strategy;
 
 /// Id of a collection. A server numbers its collections from 0.
 ///
-/// A collection contains the objects of all versions with the same group and plural name.
+/// A collection contains the objects of all API versions that have the same group and plural name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
@@ -30,7 +30,9 @@ pub(crate) struct Resource {
     /// Index of this resource among all resources of the server.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
-    /// Start of every serialized object, such as `"apiVersion":"v1","kind":"Pod"`.
+    /// JSON of `apiVersion` and `kind` without braces, such as `"apiVersion":"v1","kind":"Pod"`.
+    ///
+    /// The JSON of an object starts with these members, except in a list of a built-in kind.
     pub(crate) type_meta: String,
     pub(crate) strategy: Strategy,
     known: OnceLock<Known>,

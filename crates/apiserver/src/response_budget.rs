@@ -28,21 +28,23 @@ use crate::storage::Entry;
 /// The value is enough for 64 lists of a million objects.
 const SLOTS_MAX: usize = 64 * 1024 * 1024;
 
-/// Memory that a response reserves for the chunk being sent, in slots: 64 KiB on a 64-bit platform.
+/// Maximum number of slots that a response reserves for the chunk that is being sent.
+///
+/// A slot has [`ResponseBudget::SLOT_BYTES`] bytes, so the value is 64 KiB on a 64-bit platform.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
 /// Maximum size in bytes of a complete body that is sent without a reservation.
 pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
-/// Minimum age of the responses that are evicted to free memory for a new response.
+/// Time that a client has to read a response before a new response that needs memory can evict it.
 ///
 /// The value is Kubernetes' `RequestTimeout` in `server/config.go`.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limits the total memory of the response bodies that clients have not finished reading.
 ///
-/// Each response reserves its memory in slots of [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes, until its
-/// [`Reserved`] is dropped or evicted.
+/// A response reserves memory in slots of [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes, until its
+/// [`Reserved`] is dropped or evicted. A complete body of at most [`FREE_BYTES`] bytes reserves no memory.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
     open: Mutex<Open>,
@@ -104,9 +106,10 @@ impl ResponseBudget {
     /// Size of a slot in bytes: the size of a pointer to a stored object.
     pub(crate) const SLOT_BYTES: usize = size_of::<usize>();
 
-    /// Returns the number of slots for the objects `entries` of a response.
+    /// Returns the number of slots that a response with the objects `entries` needs.
     ///
-    /// One slot per object, for its pointer, plus the slots for the JSON of the largest object.
+    /// A slot has [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes. The response needs one slot per object,
+    /// for a pointer to the object, and the slots for the JSON of the largest object.
     pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
         let count = entries.len();
         let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);

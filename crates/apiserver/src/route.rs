@@ -207,7 +207,9 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
     })
 }
 
-/// Splits a path into its non-empty segments, and decodes their `%XX` escapes.
+/// Splits a path into its non-empty segments, and decodes the `%XX` escapes of each segment.
+///
+/// Returns `None` if an escape is malformed, or if a decoded segment is not valid UTF-8.
 pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
     path.split('/')
         .filter(|segment| !segment.is_empty())

@@ -48,7 +48,8 @@ impl Selection {
     ///
     /// # Errors
     ///
-    /// Returns a 400 error if a selector is malformed or the field is unsupported.
+    /// Returns a 400 error if a selector is malformed, or if the field selector contains an unsupported
+    /// field.
     pub(crate) fn parse(
         table: FieldTable,
         labels: &str,

@@ -250,7 +250,9 @@ fn within_bounds(
     }
 }
 
-/// Converts the result of a request to an HTTP response, with an error as a JSON or protobuf `Status`.
+/// Converts the result of a request to an HTTP response.
+///
+/// The body of an error response is a `Status` object in the format `encoding`.
 fn respond(answer: Result<Reply, ApiError>, encoding: Encoding) -> Response<Body> {
     let (code, content_type, body, retry_after) = match answer {
         Ok(reply) => (reply.code, reply.content_type, reply.body, None),

@@ -25,7 +25,9 @@ use crate::status::ApiError;
 use crate::storage::{Compacted, Disk, Entry, OBJECT_BYTES_MAX, Pending, Storage, Write};
 use crate::watch_cache::{Cache, WatcherId};
 
-/// Maximum wait of a request for a future revision: `blockTimeout` in Kubernetes' `watch_cache.go`.
+/// Maximum time that a request waits for a revision that the store has not reached yet.
+///
+/// The value is that of `blockTimeout` in Kubernetes' `watch_cache.go`.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
 /// The settings of a server, which the builder sets and which never change.
@@ -208,8 +210,10 @@ impl Shared {
 
     /// Waits until the store reaches `revision`, for at most [`REVISION_WAIT`].
     ///
+    /// Does not wait if the watch cache of `collection` is off.
+    ///
     /// # Errors
-    /// Returns a 504 error if the store does not reach `revision`.
+    /// Returns a 504 error if the store has not reached `revision` after the wait.
     pub(crate) async fn reach(
         &self,
         collection: CollectionId,

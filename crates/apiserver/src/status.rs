@@ -305,7 +305,8 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the 410 error for a watch from `requested`, if events up to `horizon` have been dropped.
+    /// Returns the 410 error for a watch from the revision `requested`, which is too old because the server
+    /// has dropped the events up to the revision `horizon`.
     pub(crate) fn watch_too_old(requested: u64, horizon: u64) -> ApiError {
         let message = format!("too old resource version: {requested} ({horizon})");
         ApiError::new(410, "Expired", message)
@@ -392,7 +393,8 @@ impl ApiError {
 
     /// Returns the 422 error for an object with invalid fields.
     ///
-    /// The error names the object's resource, as some validation errors of Kubernetes do.
+    /// The error names the resource, such as `pods`, instead of the kind, as some validation errors of
+    /// Kubernetes do.
     pub(crate) fn invalid_resource(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_resource(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -401,7 +403,9 @@ impl ApiError {
         error
     }
 
-    /// Returns the 422 error for invalid query options of a type such as `ListOptions`.
+    /// Returns the 422 error for invalid options of a request, from its query parameters or its body.
+    ///
+    /// `options` is the name of Kubernetes' type for these options, such as `ListOptions`.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> ApiError {
         let subject = format!("{options}.meta.k8s.io");
         let mut error = ApiError::validation(&subject, "", errors);

@@ -59,7 +59,8 @@ const FRAMES_KEPT: usize = 1_000;
 
 /// Maximum total size in bytes of all event logs; above it, the largest log drops its oldest events.
 ///
-/// The limit fits 102,400 events, each with an old and a new object of 5 KB.
+/// The limit fits a log of 102,400 events ([`LOG_EVENTS_MAX`]) if each event contains two objects of 5 KB:
+/// the old object and the new object.
 const HISTORY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// The objects of one collection, ordered by key.
@@ -98,7 +99,7 @@ pub(crate) struct Snapshot {
     objects: Objects,
 }
 
-/// A snapshot of a collection, and the events to undo for an older state.
+/// A snapshot of a collection, and the events that must be undone to reconstruct an older state.
 pub(crate) struct Rewind {
     snapshot: Snapshot,
     /// The events above the revision `target`, ordered by revision.
@@ -196,7 +197,9 @@ impl Storage {
         log.range(first..).cloned().collect()
     }
 
-    /// Stores `new`, which must have the next revision, or removes the object; returns the event.
+    /// Stores `new` under `key`, or removes the object at `key` if `new` is `None`. Returns the event.
+    ///
+    /// `new` must have the next revision of the storage.
     pub(crate) fn commit(
         &mut self,
         collection: CollectionId,
@@ -253,6 +256,9 @@ impl Storage {
     /// If this memory exceeds its limit, returns the commit time of the newest event that the event logs have
     /// dropped. A list that started after this time uses none of these versions, unless it requested an older
     /// revision.
+    ///
+    /// Otherwise, returns `None`. The memory is counted again only after further old versions, with a
+    /// total size of 1/8 of the limit, were recorded. Until then, all calls return `None`.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }
@@ -286,7 +292,7 @@ impl Storage {
         collections.flat_map(keys).collect()
     }
 
-    /// Adds an object from a data directory without an event or a new revision.
+    /// Adds an object from a data directory. Creates neither an event nor a new revision.
     #[cfg(feature = "persistence")]
     pub(crate) fn recover(&mut self, collection: CollectionId, entry: Entry) {
         self.object_bytes += entry.bytes();
@@ -327,7 +333,7 @@ impl Collection {
         }
     }
 
-    /// Returns whether the oldest event exceeds the limit of age or of number.
+    /// Returns whether the oldest event is older than [`LOG_AGE`], or the log exceeds [`LOG_EVENTS_MAX`].
     fn is_overfull(&self, now: Instant) -> bool {
         self.log.front().is_some_and(|oldest| {
             let is_old = now.saturating_duration_since(oldest.at) > LOG_AGE;

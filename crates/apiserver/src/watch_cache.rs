@@ -7,7 +7,8 @@
 //!   ([`watchers`]);
 //! - every watcher has a bounded queue ([`inbox`]). A watcher whose queue is full is closed without an error
 //!   event, and does not delay other watchers;
-//! - events, bookmarks and bytes that faults inject reach a watcher in the order in which they are sent.
+//! - events, bookmarks and the bytes that a fault injects reach a watcher in the order in which this module
+//!   sends them.
 //!
 //! The module `storage` stores the events. This module does not.
 
@@ -202,7 +203,7 @@ impl Cache {
         }
     }
 
-    /// Returns the revision of the newest event to remove, or `None` if the window is within its capacity.
+    /// Returns the revision of the newest event to remove, if the window of past events exceeds its capacity.
     fn overflow(&self, log: &VecDeque<Arc<Event>>) -> Option<u64> {
         let revision = nth_newest(log, self.capacity)?.revision;
         (revision > self.horizon).then_some(revision)

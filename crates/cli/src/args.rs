@@ -27,7 +27,8 @@ const REPLICAS_MAX: u32 = 5_000;
 const DEADLINE: Duration = Duration::from_secs(15);
 const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 
-/// Default deadline of the demo on a cluster with a control plane, including image pulls.
+/// Default deadline of the demo if it only observes a cluster. The deadline allows time for the cluster's
+/// nodes to pull images.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);
 
 /// The command to run, and the most verbose level to log.
@@ -281,7 +282,10 @@ fn twice(names: impl IntoIterator<Item = String>) -> Option<String> {
     names.into_iter().find(|name| !seen.insert(name.clone()))
 }
 
-/// Returns the help text if it was requested, or else clap's error as one line without the usage.
+/// Converts an error of clap to the result of parsing the command line.
+///
+/// If the user requested the help or the version, the result contains the requested text. Otherwise, the
+/// result is an error of one line, without clap's usage text.
 fn refuse(error: &clap::Error) -> Asked {
     let asked_for = [
         ErrorKind::DisplayHelp,

@@ -52,7 +52,7 @@ const KEYS: usize = 300_000;
 /// Number of update events that each handler receives per round.
 const EVENTS: usize = 20_000;
 
-/// Capacity of the channel through which the benchmark sends watch events to [`MemorySource`].
+/// Capacity, in events, of the channel through which the benchmark sends watch events to [`MemorySource`].
 const ON_THE_WAY: usize = 64;
 
 #[tokio::main(flavor = "current_thread")]
@@ -319,7 +319,7 @@ fn pod(number: usize) -> Value {
 /// A `ListerWatcher` whose lists are all the same, and whose first watch delivers the events of a channel.
 struct MemorySource {
     list: Bytes,
-    /// Receiver of the channel of events, until the first watch uses it.
+    /// Receiver of the events that the first watch delivers; `None` after the first watch was opened.
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 

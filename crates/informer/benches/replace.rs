@@ -160,7 +160,7 @@ fn during<R>(
     })
 }
 
-/// The creating thread's scheduler statistics (`/proc/thread-self/schedstat`), if available.
+/// Scheduler statistics of the thread that created this value (`/proc/thread-self/schedstat`), if available.
 struct Processor(Option<File>);
 
 impl Processor {

@@ -50,7 +50,10 @@ impl Codec {
         serde_json::to_vec(object).ok()
     }
 
-    /// Returns the encoding of an object: protobuf if the bytes begin with a Kubernetes envelope.
+    /// Returns the encoding of the object in `bytes`.
+    ///
+    /// The encoding is protobuf if `bytes` is a Kubernetes protobuf envelope that names a kind for which
+    /// [`has_protobuf`](Self::has_protobuf) returns true. Otherwise, the encoding is JSON.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         protobuf::schema(bytes).map_or(Self::Json, Self::Protobuf)
     }
@@ -101,7 +104,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Compares the object's API version and kind with the expected ones.
+    /// Compares the object's API version and kind with the expected ones, and returns the result.
     pub(crate) fn named(self, expected: &Expected) -> Named {
         match self.codec {
             Codec::Json => json::named(self.bytes, expected),
@@ -199,7 +202,7 @@ impl<'a> Encoded<'a> {
     /// Decodes the object as a `K`.
     ///
     /// # Errors
-    /// Returns an error if the object does not decode; the error quotes none of its values.
+    /// Returns an error if the object does not decode. The error contains no values of the object.
     pub(crate) fn decode<K: DeserializeOwned>(self) -> Result<K, Unfit> {
         // Without the estimate, decoding takes 3 % less time, but `K` would be compiled twice as often.
         self.measured().map(|measured| measured.value)

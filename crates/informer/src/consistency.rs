@@ -59,9 +59,9 @@ impl<'a, K> Comparison<'a, K> {
         }
     }
 
-    /// Returns the revision up to which the snapshot contains all changes of the source.
+    /// Returns the revision up to which the snapshot contains all changes of the compared source.
     ///
-    /// The server's list must have the same revision.
+    /// The caller must compare the snapshot with the server's list at this revision.
     pub(crate) fn revision(&self) -> &ResourceVersion {
         &self.found.difference.revision
     }

@@ -84,7 +84,7 @@ pub(crate) enum Command<K> {
     ///
     /// Each delta is the full list of one source, which is one list and watch of the informer.
     Fill(Vec<Delta<K>>, oneshot::Sender<()>),
-    /// Requests a snapshot with all objects, or the reason why none is available.
+    /// Requests a snapshot of the store. The reply is a [`NoSnapshot`] if the loop can't provide a snapshot.
     Snapshot(oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>),
     /// Marks a stored object as broken because a reader failed to decode it.
     ///
@@ -184,8 +184,8 @@ where
 
     /// Returns a future that completes when the informer has synced.
     ///
-    /// The informer has synced when the cache contains the first list of each of its `ListerWatcher`s. The
-    /// future does not borrow the controller.
+    /// The informer has synced when the cache contains the first list of each of the informer's
+    /// `ListerWatcher`s. The future does not borrow the controller.
     pub fn wait_for_sync(&self) -> WaitForSync {
         self.report.wait_for_sync()
     }

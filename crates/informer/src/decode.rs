@@ -40,7 +40,8 @@ pub type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 pub(crate) struct Decoder<K> {
     transform: Option<Transform<K>>,
     expected: Arc<Expected>,
-    /// Whether `K` is a dynamic type, so that a missing kind is added to objects.
+    /// Whether `K` is a dynamic type. If so, the decoder adds the expected API version and kind to objects
+    /// that state neither.
     is_dynamic: bool,
     pruning: Pruning,
     form: Form<K>,
@@ -57,7 +58,10 @@ impl<K> Decoder<K> {
         Self { form, ..self }
     }
 
-    /// Returns a decoder that leaves compression to [`Housekeeping`](crate::object::Housekeeping).
+    /// Returns a decoder that does not compress objects for a packed cache.
+    ///
+    /// [`Housekeeping`](crate::object::Housekeeping) compresses the objects later, so that events do not wait
+    /// for compression.
     pub(crate) fn urgent(self) -> Self {
         Self {
             form: self.form.urgent(),
@@ -86,7 +90,8 @@ impl<K> Decoder<K> {
 pub(crate) enum Decoded<K> {
     /// A handle to a valid object, or to a broken one that failed to decode.
     Object(Object<K>),
-    /// The store's handle to the same state of the object; nothing was decoded.
+    /// The store already contains the received state of the object, so the object was not decoded. The value
+    /// is the store's handle.
     Known(Object<K>),
     /// The name, namespace or revision is unreadable or invalid, so the object can't be stored.
     Unreadable(DecodeError),
@@ -136,7 +141,9 @@ where
         }
     }
 
-    /// Decodes a list item, unless `known` contains a valid object of the same state.
+    /// Decodes a list item.
+    ///
+    /// Returns [`Decoded::Known`] without decoding if `known` contains a valid object of the same state.
     pub(crate) fn item(&self, encoded: Encoded<'_>, known: Option<&KnownStates<K>>) -> Decoded<K> {
         // Items of built-in kinds state no kind. A search for the kind would take a large part of the
         // decoding time.
@@ -149,7 +156,8 @@ where
         self.object(encoded, known)
     }
 
-    /// Returns `decoded`, or [`Decoded::OtherKind`] if decoding failed because of another kind.
+    /// Returns [`Decoded::OtherKind`] if decoding failed and the object has another kind than the informer.
+    /// Otherwise returns `decoded`.
     fn unless_other(&self, decoded: Decoded<K>, encoded: Encoded<'_>) -> Decoded<K> {
         match &decoded {
             Decoded::Object(object) if object.broken().is_none() => decoded,
@@ -161,7 +169,10 @@ where
         }
     }
 
-    /// Checks the kind and decodes the object, unless `known` contains a valid object of the same state.
+    /// Checks the kind of an object, and decodes the object.
+    ///
+    /// Returns [`Decoded::OtherKind`] without decoding if the object has another kind than the informer.
+    /// Returns [`Decoded::Known`] without decoding if `known` contains a valid object of the same state.
     pub(crate) fn object(
         &self,
         encoded: Encoded<'_>,
@@ -281,7 +292,9 @@ fn name(encoded: Encoded<'_>) -> Option<ObjectName> {
     name.filter(ObjectName::is_fit)
 }
 
-/// Returns the revision of a bookmark or any other object, if it is valid.
+/// Returns the revision in the metadata of an object or of a bookmark.
+///
+/// Returns `None` if the metadata can't be read, or if the revision is missing or invalid.
 pub(crate) fn revision(encoded: Encoded<'_>) -> Option<ResourceVersion> {
     let identity = encoded.identity()?;
     let is_fit = ResourceVersion::is_fit(&identity.metadata.resource_version);
@@ -316,7 +329,10 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     })
 }
 
-/// Creates an undecoded object with `keep`, after reading and checking its name and revision.
+/// Reads and checks an object's name and revision, and calls `keep` to create the undecoded object.
+///
+/// Returns [`Decoded::Unreadable`] if the check fails. Returns `None` if the name can't be read or if `keep`
+/// returns `None`.
 fn unread<K>(
     encoded: Encoded<'_>,
     identity: Option<Identity<'_>>,

@@ -152,7 +152,7 @@ pub trait Outcome<M>: Sealed<M> {
     fn into_waiting(self) -> Option<BoxFuture<'static, ()>>;
 }
 
-/// Marker type for [`Outcome`]: the closure is synchronous and returns `()`.
+/// Marker type for [`Outcome`]: the [`Callbacks`] closure is synchronous and returns `()`.
 #[derive(Debug)]
 pub struct Done;
 
@@ -354,7 +354,8 @@ where
     }
 }
 
-/// A handler that adds the object name of every event to a work queue. Created by [`enqueue`].
+/// A handler that adds the name of every added, updated or deleted object to a work queue. Created by
+/// [`enqueue`].
 #[derive(Debug)]
 pub struct Enqueue {
     queue: Arc<RateLimitingQueue<ObjectName>>,

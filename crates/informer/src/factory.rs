@@ -1,7 +1,7 @@
 //! Creates, starts and stops the informers of a program: one shared informer for each kind and scope.
 //!
 //! Requests for the same kind in the same scope (namespaces and selectors) return the same informer. So each
-//! scope of a kind has one list, one watch and one cache. The factory starts its informers, waits for their
+//! scope of a kind has one cache, and one list and one watch for each of its namespaces. The factory starts its informers, waits for their
 //! caches to sync, and shuts them down. The factory does not start or stop adopted informers, which another
 //! part of the program owns.
 
@@ -56,18 +56,19 @@ use crate::{
 
 /// Creates informers, and shares each informer between all requests for the same kind and scope.
 ///
-/// The scope consists of namespaces and selectors. Each informer has one list, one watch and one cache,
-/// regardless of the number of requests.
+/// The scope consists of namespaces and selectors. Regardless of the number of requests, each informer has
+/// one cache. It has one list and one watch for each namespace of its scope, or one list and one watch for
+/// all namespaces.
 ///
 /// Clones share the same factory. All methods can be called from several threads at once.
 ///
 /// # Lifecycle of an informer
 ///
 /// The first request for an informer creates it, and the next [`SharedInformerFactory::start`] runs it.
-/// [`SharedInformerFactory::shutdown`] ends all informers, and [`SharedInformerFactory::stop_informer`] ends
-/// a single informer. An informer that is only requested with [`hold`](SharedInformerFactory::hold) runs at
-/// once. It ends when its last [`Hold`] is dropped and the [idle grace period](FactoryBuilder::idle_grace)
-/// has passed.
+/// [`SharedInformerFactory::shutdown`] ends all informers except [adopted](Self::adopt) ones, and
+/// [`SharedInformerFactory::stop_informer`] ends a single informer. An informer that is only requested with
+/// [`hold`](SharedInformerFactory::hold) runs at once. It ends when its last [`Hold`] is dropped and the
+/// [idle grace period](FactoryBuilder::idle_grace) has passed.
 ///
 /// After the shutdown, requests still return the existing informers. Their caches can be read, but
 /// registering a handler fails with [`Stopped`](crate::shared_informer::Stopped). An informer that is first
@@ -110,8 +111,8 @@ struct Inner {
     definitions: Option<Definitions>,
 }
 
-/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the kind, which has
-/// not stopped.
+/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the kind, and that
+/// informer has not stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory already has another informer of {kind}; stop that one first, or use it")]
 pub struct AlreadyRegistered {
@@ -290,8 +291,9 @@ impl SharedInformerFactory {
 
     /// Starts every informer of this factory that is not running yet, except adopted informers.
     ///
-    /// Call this method again after a request has created another informer. After
-    /// [`shutdown`](Self::shutdown), the method has no effect. It must be called inside a Tokio runtime.
+    /// Call this method again after the factory has created another informer. After
+    /// [`shutdown`](Self::shutdown), this method has no effect. This method must be called inside a Tokio
+    /// runtime.
     pub fn start(&self) {
         self.inner.registry.start();
     }

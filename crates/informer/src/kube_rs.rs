@@ -7,7 +7,8 @@
 //! - [`watcher`] returns the events of an informer as events of kube's `watcher`. It replaces
 //!   `watcher(api, config)`, and works with kube's own `reflect`, `applied_objects`, `touched_objects` and
 //!   predicates.
-//! - [`controller`] replaces kube's `Controller::new`. The events of an informer trigger its reconciliations.
+//! - [`controller`] replaces kube's `Controller::new`. The resulting controller reconciles an object when the
+//!   informer delivers an event of the object.
 //! - [`Shared`] is a handle to a cached object. kube's store contains such handles, and `reconcile` receives
 //!   them.
 //! - `From` converts between [`ObjectName`] and kube's `ObjectRef`.

@@ -66,7 +66,7 @@ impl Default for Limits {
 
 /// Maximum size in bytes of a list without its items: the fields `metadata`, `kind` and `apiVersion`.
 ///
-/// The longest of these fields is the continue token, which has a few hundred bytes.
+/// The longest value in these fields is the continue token in `metadata`, which has a few hundred bytes.
 pub const LIST_ENVELOPE_BYTES: usize = 1 << 20;
 
 /// Maximum length in bytes of the continue token that a server sends with a page: 8 KiB.
@@ -136,8 +136,8 @@ pub const NAMESPACE_BYTES: usize = 2 << 20;
 /// The value is about five times the largest request that an API server accepts (3 MiB).
 pub const SAVED_LINE_BYTES: u64 = 16 << 20;
 
-/// Maximum size in bytes of the file of a saved store. The value is ten times the size of 100,000 objects of
-/// 4 KiB each.
+/// Maximum size in bytes of the file of a saved store. The value is about ten times the size of 100,000
+/// objects of 4 KiB each.
 pub const SAVED_FILE_BYTES: u64 = 4 << 30;
 
 /// Maximum number of objects in a saved store. Without this limit, a file of many small objects could use too
@@ -153,7 +153,9 @@ pub(crate) fn is_fit(text: &str, bytes: usize) -> bool {
     text.len() <= bytes && !text.contains(char::is_control)
 }
 
-/// Converts a text to one line for logs and errors, truncated to `bytes` bytes.
+/// Converts a text to one line for logs and errors: control characters become spaces.
+///
+/// If the text is longer than `bytes` bytes, it is truncated to at most `bytes` bytes, and `…` is appended.
 pub(crate) fn one_line(text: &str, bytes: usize) -> String {
     let mut ends = (0..=bytes.min(text.len())).rev();
     let end = ends.find(|&end| text.is_char_boundary(end));

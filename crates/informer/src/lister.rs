@@ -84,8 +84,9 @@ impl<K: Resource> Lister<K> {
     /// Returns a snapshot of the cache.
     ///
     /// The methods that list objects omit those that failed to decode, although they may exist on the server.
-    /// [`Snapshot::broken_in`] returns the number of omitted objects. A controller that deletes resources
-    /// because an object is missing must read the objects and this number from one snapshot.
+    /// [`Snapshot::broken_count`] returns the number of omitted objects, and [`Snapshot::broken_in`] returns
+    /// their number in one namespace. A controller that deletes resources because an object is missing must
+    /// read the objects and this number from one snapshot.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.indexer.snapshot()
     }
@@ -183,16 +184,16 @@ impl<K: Resource> NamespaceLister<K> {
         self.lister.find(&self.name(name))
     }
 
-    /// Returns the objects of the namespace that match a label selector, ordered by namespace and name.
+    /// Returns the objects of the namespace that match a label selector, ordered by name.
     ///
-    /// All objects are from one snapshot of the cache.
+    /// If the namespace is empty, returns the objects of all namespaces, ordered by namespace and name. All
+    /// objects are from one snapshot of the cache.
     #[doc(alias = "ListAllByNamespace")]
     pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
         matching(self.lister.indexer.snapshot(), self.plan(), selector)
     }
 
-    /// Returns the objects of the namespace that match a label selector and a field selector, ordered by
-    /// namespace and name.
+    /// Returns the objects of the namespace that match a label selector and a field selector, ordered by name.
     ///
     /// Each field except `metadata.name` and `metadata.namespace` needs an index with the name of the field.
     ///

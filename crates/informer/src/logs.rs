@@ -44,7 +44,7 @@
 //! | WARN | `not saved`: a save failed; at DEBUG if the informer has not synced or has stopped, or if the start from the saved store has logged the reason | `path`, `error` |
 //! | WARN | `the warm start waits`: a request of a warm start failed and is retried | `what`, `error`, `attempt` |
 //! | INFO | `a list took long`: more than ten seconds | `total`, `pages`, `objects`, `requesting`, `reading`, `delivering`, `delivered` |
-//! | INFO | `the streaming list failed; listing instead`, at DEBUG while retries fail; `the streaming list is empty, and the cache is not; listing to confirm it`; `events arrive in no order of revision; they are not checked against the server until the next list`; `the store is full; closing the watch` | |
+//! | INFO | `the streaming list failed; listing instead`, at DEBUG if the reflector's previous request failed too; `the streaming list is empty, and the cache is not; listing to confirm it`; `events arrive in no order of revision; they are not checked against the server until the next list`; `the store is full; closing the watch` | |
 //! | INFO | `the definition of the kind changed`: the custom resource definition was created, deleted or modified | `availability` |
 //! | INFO | `started`: the result of the start from a saved store; at WARN if a saved store exists and is not used | `start`; at WARN also `path` |
 //! | DEBUG | `starting`, `stopped` | |

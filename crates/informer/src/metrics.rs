@@ -86,7 +86,7 @@ pub trait Metrics: Send + Sync + 'static {
 
 /// Receives the [`Observed`] events of one informer.
 ///
-/// All tasks of the informer call the same value.
+/// All tasks of the informer call [`observe`](Self::observe) of the same value.
 pub trait InformerMetrics: Send + Sync {
     /// Receives one event. The informer's tasks call this method for each event, so it must not block.
     ///
@@ -96,7 +96,7 @@ pub trait InformerMetrics: Send + Sync {
 
 /// Receives the [`WorkQueueObserved`] events of one work queue.
 ///
-/// All tasks that use the queue call the same value.
+/// All tasks that use the queue call [`observe`](Self::observe) of the same value.
 pub trait WorkQueueMetrics: Send + Sync {
     /// Receives one event. The task that uses the queue calls this method. The queue's lock is not held
     /// during the call.
@@ -174,8 +174,10 @@ pub enum Observed {
     /// A request failed, a response ended early, or the store did not accept received data. The value is the
     /// class of the error.
     Failed(Class),
-    /// The informer ignored a received event or object, or the cached object is
-    /// [broken](crate::Object::broken) or was modified by the program. Other objects are not affected.
+    /// A problem with one event or one object. The value is the reason. Other objects are not affected.
+    ///
+    /// Either the informer ignored the received event or object, or the cached object is
+    /// [broken](crate::Object::broken), or the program modified the cached object.
     Skipped(Skipped),
     /// A consistency check has compared the cached objects of one reflector with the objects of the server.
     Checked(Checked),

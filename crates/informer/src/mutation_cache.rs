@@ -98,7 +98,9 @@ pub struct MutationCache<K> {
 /// State that all clones of an overlay share.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Wakes the [`Lapsed`] streams when they must report a name, or must set a timer for the first expiry.
+    /// Wakes the [`Lapsed`] streams when a write or deletion lapses, or is the first in an empty overlay.
+    ///
+    /// In the second case, each stream sets a timer for the expiry of that write or deletion.
     changed: Notify,
 }
 
@@ -107,8 +109,8 @@ struct Laid<K> {
     listeners: Listeners,
 }
 
-/// Builder of a [`MutationCache`]. Sets the capacity, the maximum lifetime of writes and deletions, and the
-/// visibility of created objects.
+/// Builder of a [`MutationCache`]. Sets the capacity, the maximum lifetime of writes and deletions, and
+/// whether a created object is visible before the informer's cache contains the object.
 #[must_use]
 #[derive_where(Debug)]
 pub struct Builder<K> {
@@ -150,7 +152,8 @@ where
 // === impl Builder ===
 
 impl<K> Builder<K> {
-    /// Sets the maximum number of writes in the overlay. The same number limits the deletions.
+    /// Sets the maximum number of writes in the overlay, which is also the maximum number of deletions.
+    /// Writes and deletions are counted separately.
     ///
     /// A capacity of zero counts as one.
     pub fn capacity(mut self, objects: usize) -> Self {
@@ -245,8 +248,8 @@ where
     /// Returns the newest state of the object with this name, from the overlay or the cache.
     ///
     /// # Errors
-    /// Returns an error if the overlay and the cache do not contain the object, or if the newest state failed
-    /// to decode.
+    /// Returns an error if neither the overlay nor the cache contains the object, if the overlay contains a
+    /// deletion of the cached object, or if the newest state failed to decode.
     pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
         GetError::or_body(&self.kind, name, self.find(name))
     }
@@ -254,7 +257,7 @@ where
     /// Returns a handle to the newest state of the object with this name, from the overlay or the cache.
     ///
     /// The newest state may be one that failed to decode. Returns `None` if the overlay and the cache do not
-    /// contain the object.
+    /// contain the object, or if the overlay contains a deletion of the cached object.
     #[doc(alias = "GetByKey")]
     pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         let (seen, cached) = self.with(|layer, cache| {

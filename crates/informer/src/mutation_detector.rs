@@ -133,7 +133,7 @@ impl<K> MutationDetector<K> {
         });
     }
 
-    /// Returns when to call [`check`](Self::check) next, unless there are no copies.
+    /// Returns when to call [`check`](Self::check) next, or `None` if there are no copies to compare.
     pub(crate) fn due(&self) -> Option<Instant> {
         (!self.copies.is_empty()).then_some(self.due)
     }

@@ -122,7 +122,8 @@ impl<K> Object<K> {
     ///
     /// # Errors
     /// Returns an error if the object's bytes do not decode into `K`. A handler can receive this error only
-    /// from a packed or lazy cache. Any other cache decodes an object before it delivers the object's event.
+    /// from a packed or lazy cache. With any other cache, the informer decodes an object before it delivers
+    /// the object's event.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, true)
     }
@@ -149,12 +150,13 @@ impl<K> Object<K> {
         self.inner.body.broken()
     }
 
-    /// Returns whether the object's cache is packed: it stores compressed bytes and decodes on reads.
+    /// Returns whether the object is packed: the cache stores compressed bytes, and decodes the object on
+    /// reads. Returns `false` for a broken object in a packed cache.
     pub(crate) fn is_decoded_each_time(&self) -> bool {
         self.inner.body.is_decoded_each_time()
     }
 
-    /// Returns whether this object of a packed cache was recently decoded.
+    /// Returns whether the object's cache is packed and still has a weak reference to the decoded object.
     pub(crate) fn was_just_decoded(&self) -> bool {
         self.inner.body.was_just_decoded()
     }
@@ -247,10 +249,11 @@ impl<K> Object<K> {
         (handle + self.inner.body.size()) as u64
     }
 
-    /// Returns the size in bytes of a packed cache's compression dictionaries, and of the samples for the next one.
+    /// Returns the total size in bytes of the compression data that all objects of a packed cache share.
     ///
-    /// A packed cache stores objects as compressed bytes, and all its objects share this data. Returns `None`
-    /// in other caches, and for an object that failed to decode.
+    /// A packed cache stores objects as compressed bytes. The compression data consists of the compression
+    /// dictionaries, and of the samples for the next dictionary. Returns `None` in other caches, and for an
+    /// object that failed to decode.
     pub(crate) fn shared_bytes(&self) -> Option<u64> {
         self.inner.body.shared_size().map(|size| size as u64)
     }
@@ -350,7 +353,7 @@ impl<K> fmt::Debug for Object<K> {
 #[error("an object without metadata.name has no key")]
 pub struct Nameless<K>(pub Box<K>);
 
-/// Prints only the type's name, because the rejected object may be a Secret.
+/// Prints only the word `Nameless`, and not the object without a name, because that object may be a Secret.
 impl<K> fmt::Debug for Nameless<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Nameless")

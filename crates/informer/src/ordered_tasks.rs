@@ -13,16 +13,17 @@ use crate::offload::width_here;
 /// Maximum number of computations per worker. With 1 instead of 2, event delivery takes a seventh longer.
 const PER_WORKER: usize = 2;
 
-/// Number of items between two yields of a computation. Eight pods take a third of a millisecond.
+/// Number of items between two yields of a computation. Decoding eight pods takes a third of a millisecond.
 const TURN: usize = 8;
 
 /// A queue of computations, at most [`PER_WORKER`] per worker of the runtime. Dropping it cancels them.
 pub(crate) struct OrderedTasks<T> {
     width: usize,
     tasks: JoinSet<Option<(u64, Vec<T>)>>,
-    /// Results of the computations in the order of their start; `None` until a computation completes.
+    /// The results of each computation, in the order in which the computations were started. An entry is
+    /// `None` until its computation completes.
     results: VecDeque<Option<Vec<T>>>,
-    /// Number of the oldest computation in `results`, counted from 0.
+    /// Sequence number of the oldest computation in `results`. The first computation has number 0.
     oldest: u64,
 }
 
@@ -78,10 +79,13 @@ impl<T: Send + 'static> OrderedTasks<T> {
         self.tasks.spawn(std::future::ready(None));
     }
 
-    /// Returns the results of the oldest computation, one per item. Never completes if the queue is empty.
+    /// Waits until the oldest computation in the queue completes, removes the computation, and returns its
+    /// results: one for each item that was passed to [`begin`](Self::begin).
+    ///
+    /// The future never completes if the queue is empty.
     ///
     /// # Panics
-    /// Panics if the computation panicked, with the same panic payload.
+    /// Panics if a computation in the queue panicked, with the same panic payload.
     ///
     /// # Cancel safety
     /// Dropping the future loses no result.

@@ -65,8 +65,8 @@ pub(crate) struct Prefetch<K> {
     expansion: Expansion<K>,
     /// The next events to return, already removed from `expansion`.
     current: VecDeque<Event<K>>,
-    /// At most [`WINDOW`] events to return after `current`. Decoding threads decode some of their objects in
-    /// advance.
+    /// At most [`WINDOW`] events to return after `current`. Decoding threads decode some objects of these
+    /// events in advance.
     upcoming: VecDeque<Event<K>>,
     /// Number of events of the current notification that were returned to the handler.
     given: Arc<AtomicUsize>,
@@ -91,7 +91,7 @@ impl ReadCount {
     const BEGIN: Self = Self::Counting { seen: 0, read: 0 };
 }
 
-/// An object for a decoding thread, which the handler has not received yet.
+/// An object that a decoding thread decodes in advance, unless the handler receives the object first.
 struct Upcoming<K> {
     /// Index of the object's event among the events of the notification.
     number: usize,
@@ -150,8 +150,11 @@ impl<K: Send + Sync + 'static> Events<K> for Prefetch<K> {
 }
 
 impl<K: Send + Sync + 'static> Prefetch<K> {
-    /// Fills `upcoming` with the next window of events, and sends some of the objects to the decoding
+    /// Fills `upcoming` with the next window of events, and sends objects of these events to the decoding
     /// threads.
+    ///
+    /// The objects are divided equally between the decoding threads and the handler. The handler decodes its
+    /// share itself.
     fn prefetch_window(&mut self) {
         self.upcoming = window(&mut self.expansion);
         let first = self.given.load(Ordering::Relaxed) + self.current.len();
@@ -171,7 +174,11 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Records whether the handler has read `told`, and starts or stops the prefetch after [`SEEN`] objects.
+    /// Records whether the handler has read `told`.
+    ///
+    /// After every [`SEEN`] objects, starts the decoding threads if the handler has read at least
+    /// [`READ_MIN`] of these objects. Otherwise stops the threads and the counting until the next
+    /// notification.
     fn count(&mut self, told: &Object<K>) {
         let ReadCount::Counting { seen, read } = &mut self.read_count else {
             return;

@@ -156,7 +156,10 @@ where
         rooms.min().unwrap_or(usize::MAX)
     }
 
-    /// Waits until a full `Block` buffer can accept a notification again.
+    /// Waits until [`room`](Self::room) may have increased: a listener has removed a notification from its
+    /// `Block` buffer, or a listener's buffer has been closed.
+    ///
+    /// Returns immediately if this has happened since the last completed call.
     pub(crate) async fn room_made(&self) {
         self.room.notified().await;
     }

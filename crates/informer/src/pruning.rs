@@ -262,10 +262,13 @@ impl fmt::Display for Pruning {
 }
 
 impl FieldPath {
-    /// Returns this path if `cuttable` allows its field to be pruned.
+    /// Returns this path if the field at this path can be pruned.
+    ///
+    /// Managed fields and annotations can always be pruned. `cuttable` determines whether other fields can be
+    /// pruned.
     ///
     /// # Errors
-    /// Returns an error if `cuttable` does not allow it, or if the field is, contains, or is inside one of
+    /// Returns an error if `cuttable` excludes the field, or if the field is, contains, or is inside one of
     /// the fields in `IDENTITY`.
     fn unless_needed(self, cuttable: Cuttable) -> Result<Self, NotPrunable> {
         let names: Vec<_> = self.0.iter().map(String::as_str).collect();
@@ -307,8 +310,9 @@ impl Members {
 
     /// Adds a rule that keeps the value at this path, unless a rule already keeps it.
     ///
-    /// For the path `spec.nodeName`, for example, pruning then removes the members of `spec` that have no
-    /// rule. [`others`](Self::others) still applies to the members of `self` that have no rule.
+    /// A rule for `spec.nodeName`, for example, keeps this member of `spec`. Pruning then removes every
+    /// member of `spec` that has no rule of its own. The rule for the other members of `self`, which
+    /// [`others`](Self::others) returns, does not change.
     fn keep(&mut self, path: &[impl AsRef<str>]) {
         let Some((first, rest)) = path.split_first() else {
             return;

@@ -260,9 +260,10 @@ where
         run::Running::new(self).run().await;
     }
 
-    /// Replaces [`run_inside`](Self::run_inside) while the server does not serve the kind.
+    /// Deletes this reflector's objects from the store, and sends no requests.
     ///
-    /// Deletes this reflector's objects from the store, and completes only if the store rejects the deletion.
+    /// The informer calls this method instead of [`run_inside`](Self::run_inside) while the server does not
+    /// serve the kind. The future completes only if the store rejects the deletion.
     pub(crate) async fn lie_dormant(mut self) {
         self.report
             .status

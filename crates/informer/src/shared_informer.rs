@@ -280,8 +280,8 @@ where
     /// Adds all indices of `indexers`, or none of them if an error occurs. Returns the tokens with which the
     /// indices are read, in the order of `indexers`.
     ///
-    /// The index functions run in the calling task, which yields after every few hundred objects. The
-    /// informer delivers events during the call.
+    /// The index functions run in the calling task, which yields after every 100 objects; for objects that
+    /// have just changed, they run in the informer's task. The informer delivers events during the call.
     ///
     /// # Errors
     /// Returns an error if an index with one of the names exists, or if the informer has stopped.

@@ -222,7 +222,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Copies of two values of the [`Status`], which readers can read without a lock.
+/// Copies of the sync state in the [`Status`]. A read of a copy needs no lock.
 #[derive(Debug, Default)]
 struct Synced {
     /// Copy of [`Status::synced`].

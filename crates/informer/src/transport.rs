@@ -181,7 +181,9 @@ pub trait ListerWatcher: Send + Sync + 'static {
 /// Default of [`ListerWatcher::description`].
 pub(crate) const UNDESCRIBED: &str = "objects";
 
-/// The query parameters of one list or watch request. `None`, unset and empty values are not sent.
+/// The query parameters of one list or watch request, and the encoding of the response.
+///
+/// `None`, unset and empty values are not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {

@@ -201,7 +201,9 @@ impl<'de, 'c> Slot<'de, 'c> {
         }
     }
 
-    /// Returns a slot for a value nested in this value. It contains null until the caller sets the value.
+    /// Returns a slot for a value that is nested in the value of `self`.
+    ///
+    /// The value of the new slot is null until the caller sets it.
     #[inline]
     fn inner(&self) -> Self {
         Self {

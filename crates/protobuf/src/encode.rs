@@ -80,7 +80,9 @@ impl Encoder {
         })
     }
 
-    /// Writes all fields of `message`, and returns how many of the members have a field.
+    /// Writes all fields of `message` with the values in `members`.
+    ///
+    /// Returns the number of entries in `members` whose name is the name of a field.
     fn fields(
         &mut self,
         message: &'static Message,
@@ -132,7 +134,7 @@ impl Encoder {
         }
     }
 
-    /// Writes a field with a single value, which is zero if the JSON value is null.
+    /// Writes a field with a single value. For a JSON null, writes the zero value of the field's type.
     fn value(&mut self, number: u32, value_type: Type, value: &Value) -> Result<(), Error> {
         let to = &mut self.bytes;
         match (value_type, value) {

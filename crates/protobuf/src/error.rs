@@ -75,8 +75,9 @@ impl Error {
         &self.0.reason.0
     }
 
-    /// Returns whether the decoded type's `Deserialize` implementation wrote the reason, which
-    /// may quote a value.
+    /// Returns whether the `Deserialize` implementation of the decoded type wrote the reason.
+    ///
+    /// Such a reason may contain a value of the object.
     pub fn is_of_type(&self) -> bool {
         self.0.is_of_type
     }

@@ -16,7 +16,12 @@ const DEPTH_MAX: usize = 127;
 
 /// Returns the message with its fields in ascending order of their numbers.
 ///
-/// Unknown fields are dropped. A field that is neither a list nor a map occurs at most once.
+/// With two exceptions, the result contains no unknown fields. If a field that is neither a list nor a map
+/// occurs several times in `bytes`, the result contains the field once, with the last value or the merged
+/// message.
+///
+/// The exceptions are map entries, and messages that the table of messages defines without fields, such as
+/// quantities. They keep unknown and repeated fields in the original order.
 pub(crate) fn sorted(
     messages: &'static Messages,
     message: &'static Message,
@@ -73,7 +78,10 @@ impl Sorter {
         Ok(())
     }
 
-    /// Appends all values of one field, merged to one value unless the field is a list or a map.
+    /// Appends one field to `self.sorted`. `values` contains the field's values in their original order.
+    ///
+    /// Appends all values of a list or a map. For any other field, appends one value: messages are merged
+    /// into one, and otherwise only the last value remains.
     fn field(
         &mut self,
         field: &Field,

@@ -148,7 +148,7 @@ fn visit_json<'de, R: serde_json::de::Read<'de>, V: Visitor<'de>>(
     })
 }
 
-/// Decodes a string, and replaces invalid UTF-8, which JSON can't represent.
+/// Decodes a string, and replaces invalid UTF-8 with U+FFFD, because JSON text must be valid UTF-8.
 #[inline]
 pub(crate) fn text(bytes: &[u8]) -> Scalar<'_> {
     Scalar::Text(match std::str::from_utf8(bytes) {
@@ -212,7 +212,9 @@ fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
     Ok(found)
 }
 
-/// Decodes a time from `{1: seconds, 2: nanoseconds}`, with microseconds if `micro` is true.
+/// Decodes a time from a message with the fields 1 (seconds) and 2 (nanoseconds).
+///
+/// Truncates the time to microseconds if `micro` is true, otherwise to seconds.
 fn time(bytes: &[u8], micro: bool) -> Result<Scalar<'static>, Reason> {
     let Some((seconds, nanos)) = since_1970(bytes, micro)? else {
         return Ok(Scalar::Null);

@@ -4,7 +4,7 @@
 //! version. This module parses the table. It does not decode messages.
 //!
 //! Guarantees:
-//! - the table is parsed only when [`Messages::builtin`] is called for the first time;
+//! - the table is parsed only when [`Messages::builtin`] or [`Messages::v1_36`] is called for the first time;
 //! - the table contains every message that a field refers to, and the fields are ordered by number.
 
 use std::{collections::BTreeMap, sync::OnceLock};
@@ -155,9 +155,10 @@ impl Messages {
         MESSAGES.get_or_init(|| Messages::parse(TABLE, true).expect(READS_BACK))
     }
 
-    /// Returns the message definitions of Kubernetes 1.36.
+    /// Returns the message definitions of Kubernetes 1.36, without the fields that 1.37 adds to them.
     ///
-    /// A message has the same [`MessageId`] as in [`Messages::builtin`]. The first call parses the same table.
+    /// The messages that only 1.37 has are included, so a message has the same [`MessageId`] as in
+    /// [`Messages::builtin`]. The first call parses the table, even if [`Messages::builtin`] has parsed it.
     ///
     /// # Panics
     ///
@@ -191,9 +192,11 @@ impl Messages {
         &self.all[usize::from(at)]
     }
 
-    /// Parses a table of messages, which must contain `DeleteOptions`.
+    /// Parses a table of messages. Returns `None` if the table is malformed or does not
+    /// contain `DeleteOptions`.
     ///
-    /// If `has_added` is false, the fields that a later version adds are left out.
+    /// If `has_added` is false, skips the fields that the table marks as `added`. These are
+    /// the fields that the next Kubernetes version adds to the messages.
     fn parse(table: &'static str, has_added: bool) -> Option<Messages> {
         let is_row =
             |line: &&str| !line.starts_with('#') && (has_added || !line.ends_with("\tadded"));
@@ -273,7 +276,7 @@ impl Message {
 
 /// Sets `indexes[key]` to `at`, and the skipped entries before it to `u8::MAX`.
 ///
-/// `key` must exceed the keys of all earlier calls.
+/// `key` must exceed the keys of all earlier calls. Returns `None` if `key` does not fit into a `usize`.
 fn set(indexes: &mut Vec<u8>, key: u32, at: u8) -> Option<()> {
     indexes.resize(usize::try_from(key).ok()?, u8::MAX);
     indexes.push(at);

@@ -23,7 +23,7 @@ use crate::object::Seen;
 /// Index in [`KINDS`](crate::object::KINDS) of the kind that the informer lists and watches.
 pub(crate) const KIND: usize = 0;
 
-/// Maximum time until the cache and the handler agree with the server.
+/// Maximum time that [`Informed::agrees`] waits until the cache and the handler agree with the server.
 const HEALED: Duration = Duration::from_secs(20);
 
 /// For each object name, the number that is stored in the object, and the object's revision.
@@ -85,7 +85,8 @@ impl Informed {
     /// Waits until the cache and the handler agree with `server`.
     ///
     /// # Errors
-    /// Returns an error after [`HEALED`], or if an event contradicted the earlier events.
+    /// Returns an error if the cache or the handler still differs from `server` after the time [`HEALED`], if
+    /// an event contradicted earlier events, or if the cache contains an object that can't be read.
     pub(crate) async fn agrees(&self, server: &States) -> Result<()> {
         let begun = Instant::now();
         loop {

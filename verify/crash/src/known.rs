@@ -38,7 +38,7 @@ enum Open {
 }
 
 impl Known {
-    /// Returns the number that the last acknowledged write stored in the object.
+    /// Returns the number in the last acknowledged state of an object; `None` if the object does not exist.
     pub(crate) fn value(&self, key: &Key) -> Option<u64> {
         let (value, _) = self.0.get(key)?.acknowledged?;
         Some(value)
@@ -107,10 +107,10 @@ impl Known {
             .collect()
     }
 
-    /// Returns the acknowledged object with the highest revision, and this revision.
+    /// Returns the object with the highest revision in the last acknowledged states, and this revision.
     ///
     /// # Errors
-    /// Returns an error if no object is acknowledged.
+    /// Returns an error if no object exists in the last acknowledged states.
     pub(crate) fn newest(&self) -> Result<(Key, u64)> {
         let there = self.0.iter();
         let there = there.filter_map(|(key, history)| Some((key, history.acknowledged?.1)));

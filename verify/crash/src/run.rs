@@ -38,13 +38,13 @@ use crate::{
 /// Number of clients that write concurrently to each server process.
 const WRITERS: usize = 4;
 
-/// Number of writes per writer before a server process is killed without pending writes.
+/// Number of writes that each writer completes before a [`Moment::Calm`] kill, at which no write is pending.
 const CALM_WRITES: usize = 10;
 
 /// Maximum number of kills in the search for one planted server bug.
 const BUG_LIVES: u64 = 60;
 
-/// Minimum number of kills in a run that must increase every counter in [`REQUIRED`].
+/// Minimum number of kills for which a run must have increased every counter in [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
 /// Number of server processes after which a client enlarges the database file again.
@@ -58,7 +58,9 @@ const BLOATED_STARTS: u64 = 8;
 /// Maximum time from a server process's start to its kill.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// After how many restarts of the server the caches are compared with the acknowledged writes again.
+/// Number of server processes after which the informers are compared with the acknowledged writes again.
+///
+/// The comparison is omitted if the server process is killed during its start.
 const COMPARED_EVERY: u64 = 10;
 
 /// Kill a server with a data directory during writes, and check the stored objects after each restart
@@ -295,7 +297,8 @@ impl Lives {
         Ok(())
     }
 
-    /// Starts the writers. Each writer ends when the server ends, or after `left` writes.
+    /// Starts the writers. Each writer ends when the server ends, or after its own `left` writes; `None`
+    /// means no limit.
     fn writers(
         &mut self,
         acknowledged: &Arc<watch::Sender<usize>>,
@@ -393,7 +396,7 @@ impl Lives {
 
     /// Waits until each informer's cache and handler have the last acknowledged state of every object.
     ///
-    /// The check covers the informers' kind only. No client may write during the call.
+    /// Compares only the objects of the kind that the informers watch. No client may write during the call.
     async fn compare(&self) -> Result<()> {
         let states = self.notes.known.lock().of_kind(informed::KIND);
         for informed in &self.informed {

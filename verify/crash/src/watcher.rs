@@ -158,7 +158,8 @@ impl Watcher {
         revisions.changed(revision, &(seen.key, value))
     }
 
-    /// Sends a list request, whose revision the next watch uses, and returns whether the server responded.
+    /// Sends a list request, and returns whether the server responded. The next watch starts from the
+    /// revision of the received list.
     async fn relist(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<bool> {
         // Events that it has not received by now are lost.
         let Some((_, list)) = list(client, self.kind).await? else {
@@ -177,9 +178,9 @@ impl Watcher {
         Ok(true)
     }
 
-    /// Checks that the watcher has received each change that any client received.
+    /// Checks that the watcher has received each change of its kind that any client has received.
     ///
-    /// The check covers the changes of the watcher's kind after `begun` up to `last`.
+    /// The check covers the changes at revisions higher than `self.begun` and at most `self.last`.
     ///
     /// # Errors
     /// Returns an error if a change is missing.

@@ -21,7 +21,8 @@ use crate::{
 
 /// Number of objects that [`bloat`] creates, 20 MB in total. The server compacts files above 16 MiB.
 const BLOATED: usize = 80;
-/// Size in bytes of the text in each object of [`bloat`]. An object's annotations have at most 256 KiB.
+/// Size in bytes of the text in each object that [`bloat`] creates. The text is an annotation. Kubernetes
+/// permits at most 256 KiB of annotations per object.
 const BLOATED_BYTES: usize = 250_000;
 
 /// Number of object names per writer and kind.

@@ -63,10 +63,11 @@ impl Bench {
 
     /// Runs one sequence per seed on the library and on client-go, and compares the answers.
     ///
-    /// With `first_only`, ends after the first batch that adds to [`Tally::findings`].
+    /// The sequences run in batches. With `first_only`, the run ends after the first batch with a finding
+    /// ([`Tally::findings`]).
     ///
     /// # Errors
-    /// Returns an error if an oracle has ended.
+    /// Returns an error if the oracle, the Go process of a client-go version, has ended.
     pub(crate) fn run(
         &mut self,
         component: &Component,

@@ -32,7 +32,9 @@ pub(crate) struct Failure {
     pub(crate) reason: Option<&'static str>,
 }
 
-/// Compares both answers to `sequence`, and checks the library's guarantees at each operation.
+/// Compares the library's answers to `sequence` with the answers of client-go.
+///
+/// Also checks the library's guarantees at each operation.
 pub(crate) fn compare(
     component: &Component,
     version: Version,

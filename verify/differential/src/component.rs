@@ -26,9 +26,11 @@ pub(crate) struct Component {
     ///
     /// The tested sequences must cover each of them.
     pub(crate) behaviours: &'static [&'static str],
-    /// Returns the intentional difference that explains two different answers, if there is one.
+    /// Returns the intentional differences, if any, that explain why the library's and client-go's answers to
+    /// an operation differ.
     pub(crate) recognise: fn(&Moment<'_>) -> Option<Accepted>,
-    /// Returns the guarantee that the step violates, if any, whatever client-go's answer is.
+    /// Returns the guarantee that a step of the library violates, if any. The result does not depend on
+    /// client-go's answer.
     pub(crate) must_not: fn(&Step) -> Option<&'static str>,
 }
 
@@ -52,9 +54,10 @@ pub(crate) struct Moment<'a> {
 pub(crate) enum Accepted {
     /// One intentional difference. Later answers are still compared.
     Here(&'static str),
-    /// Several intentional differences. Later answers are still compared.
+    /// Several intentional differences. The later answers of the sequence are still compared.
     Several(Vec<&'static str>),
-    /// One intentional difference, after which later answers are not compared because the states differ.
+    /// One intentional difference. Later answers of the sequence are not compared, because the library and
+    /// client-go have different states after the difference.
     FromHere(&'static str),
 }
 
@@ -69,7 +72,7 @@ impl Moment<'_> {
         &self.ours[self.at].answer
     }
 
-    /// Returns client-go's answer, or `None` if the version does not support the operation.
+    /// Returns client-go's answer, or `None` if the compared version of client-go lacks the operation.
     pub(crate) fn their(&self) -> Option<&Answer> {
         self.theirs[self.at].as_ref()
     }

@@ -20,7 +20,10 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Defines how the two queues are compared: the sequences, their runs and the checks.
+/// The comparison of the two queues.
+///
+/// Defines how random sequences of operations are drawn, how the library's queue runs them, and which
+/// differences from client-go are intentional.
 pub(crate) const COMPONENT: Component = Component {
     name: "delta_fifo",
     draw,

@@ -117,6 +117,8 @@ impl Operation {
     }
 
     /// Returns the operation with a numeric argument: a duration or a count.
+    ///
+    /// The verb determines which of the two it is, and the unit.
     pub(crate) fn number(self, number: u64) -> Self {
         Self { number, ..self }
     }

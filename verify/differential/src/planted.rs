@@ -155,7 +155,7 @@ pub(crate) trait Fifo: Queue<K> {
     fn pop_unit(&mut self) -> Option<Popped<K>>;
     /// Puts popped deltas back into the queue, and returns whether it accepted them.
     fn put_back(&mut self, popped: Popped<K>) -> bool;
-    /// Returns `has_synced` of the queue, which a planted bug can set too early.
+    /// Returns `has_synced` of the queue. With a planted bug, the result can be true too early.
     fn synced(&self) -> bool;
 }
 
@@ -197,7 +197,8 @@ impl Fifo for Faulty<DeltaFifo<K>> {
     }
 }
 
-/// The operations of an `InOrder` queue in addition to [`Queue`], with or without a planted bug.
+/// The operations of an `InOrder` queue that [`Queue`] does not contain. The implementing queues are the
+/// correct `InOrder` and an `InOrder` with a planted bug.
 pub(crate) trait Ordered: Queue<K> {
     /// Returns `has_synced` of the queue, which a planted bug can set too early.
     fn synced(&self) -> bool;

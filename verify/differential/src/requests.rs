@@ -116,7 +116,8 @@ const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2
 
 /// Failures that the server can inject: error statuses and a connection reset.
 ///
-/// client-go's REST client retries all but the first [`UNREPEATED`] failures itself.
+/// client-go's REST client itself retries a request after any of these failures, except those in the first
+/// [`UNREPEATED`] entries.
 const REFUSALS: [&str; 9] = [
     "410",
     "429",
@@ -132,7 +133,9 @@ const REFUSALS: [&str; 9] = [
 /// Number of entries at the start of [`REFUSALS`] that client-go's REST client does not retry.
 const UNREPEATED: usize = 6;
 
-/// Error statuses with which the server rejects only watch requests, in addition to [`REFUSALS`].
+/// Error statuses with which the server rejects watch requests, but not lists.
+///
+/// The server rejects watch requests also with the failures in [`REFUSALS`].
 const WATCH_REFUSALS: [&str; 2] = ["401", "502"];
 
 fn draw(draw: &mut Draw) -> Sequence {

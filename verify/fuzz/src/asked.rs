@@ -25,7 +25,7 @@ thread_local! {
     );
 }
 
-/// A response of the embedded server, with only the first virtual second of a watch.
+/// A response of the embedded server. The body of a watch is cut off after one virtual second.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
@@ -138,7 +138,7 @@ fn check(answer: &Answer, is_strategic: bool) {
     }
 }
 
-/// Returns `text` in percent-encoding, for use as the value of a query parameter.
+/// Encodes `text` as the value of a query parameter: percent-encoding, with `+` instead of a space.
 pub(crate) fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

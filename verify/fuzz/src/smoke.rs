@@ -35,7 +35,7 @@ pub(crate) struct Effort {
     pub(crate) time: Option<Duration>,
 }
 
-/// Result of running a target: the numbers of inputs, and a failure.
+/// Result of running a target: the numbers of corpus inputs and mutated inputs, and the failure, if any.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) corpus: usize,
@@ -74,7 +74,10 @@ pub(crate) fn note_panics() {
 
 /// Runs the target on one input, and returns the name of the code path that the input took.
 ///
-/// Returns the source location and message of a panic. Requires the panic hook of [`note_panics`].
+/// The caller must have installed the panic hook with [`note_panics`].
+///
+/// # Errors
+/// If the target panics, returns the source location and the message of the panic.
 pub(crate) fn give(
     target: &Target,
     input: &[u8],
@@ -95,13 +98,14 @@ struct Smoke<'a> {
     given: &'a AtomicU64,
 }
 
-/// Runs the target on its corpus and on mutated inputs, until an input fails.
+/// Runs the target on its corpus and on mutated inputs, until an input fails or the limits in `effort` are
+/// reached.
 ///
-/// Aborts the process if an input takes longer than [`INPUT_MAX`]. If `watched` is true, each input is first
-/// written to a file.
+/// With a planted bug, runs only the mutated inputs. Aborts the process if an input takes longer than
+/// [`INPUT_MAX`]. If `watched` is true, writes each input to a file before the target runs on the input.
 ///
 /// # Errors
-/// Returns an error if a file can't be read or written.
+/// Returns an error if the target has no corpus, or if a file can't be read or written.
 pub(crate) fn smoke(
     target: &Target,
     effort: Effort,
@@ -235,9 +239,9 @@ fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Aborts the process if `given` does not change for [`INPUT_MAX`].
+/// Aborts the process if `given`, the number of started inputs, does not change for [`INPUT_MAX`].
 ///
-/// Returns when `ended` is true. After another thread sets `ended`, it must notify `told`.
+/// Returns when `ended` is true. The thread that sets `ended` to true must then notify `told`.
 fn end_what_hangs(target: &Target, given: &AtomicU64, ended: &Mutex<bool>, told: &Condvar) {
     let mut ended = ended.lock();
     let mut last = None;

@@ -216,7 +216,7 @@ const HITS: [&str; 28] = [
     "swap event",
 ];
 
-/// Returns the name of a reflector's activity, such as `listing` or `backing off`.
+/// Returns the name of a reflector's activity in [`EDGES`], such as `listing` or `backing off`.
 pub(crate) fn edge(activity: Activity) -> &'static str {
     match activity {
         Activity::Idle => "idle",

@@ -143,8 +143,8 @@ const WITHOUT_END: u32 = 60;
 
 /// All kinds of faults.
 ///
-/// Most kinds permit one backoff pause, because the informer backs off after a watch that ended without an
-/// event.
+/// The recovery time of most kinds includes one backoff pause. Such a fault can end a watch before the watch
+/// sends an event, and the informer then backs off.
 pub(crate) const KINDS: [Kind; 36] = [
     kind("watch cut", ONE_PAUSE, |_| "cut watch pods".to_owned()),
     kind("watch cut at a byte", ONE_PAUSE, |rng| {

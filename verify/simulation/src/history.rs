@@ -165,7 +165,9 @@ impl Drop for Telling<'_> {
 }
 
 impl Heard {
-    /// Records an event and whether it is inconsistent, and returns the number of events.
+    /// Records an event, and returns the number of events that have been recorded so far.
+    ///
+    /// If the event is the first one that is inconsistent with the earlier events, also records the error.
     fn hear<K: Resource>(&mut self, event: &Event<K>) -> u32 {
         self.events += 1;
         let line = show(event);
@@ -228,7 +230,8 @@ impl Heard {
         Ok(())
     }
 
-    /// Counts a resync event of an object, and returns an error if the resync is too early.
+    /// Counts a resync event of an object. Returns an error if the object has had more resyncs than resync
+    /// periods have passed since the registration of the handler.
     fn hear_again(&mut self, name: &ObjectName) -> Result<(), &'static str> {
         let times = self.resynced.entry(name.clone()).or_default();
         *times += 1;

@@ -84,7 +84,9 @@ pub(crate) fn without(mut states: States, names: &BTreeSet<ObjectName>) -> State
     states
 }
 
-/// Checks that the metadata of decoded objects equals the metadata in the snapshot.
+/// Checks that each decoded object has the same metadata as its [`Object`] handle in the snapshot.
+///
+/// Compares the name, the namespace, the uid, the revision and the labels. Skips objects that fail to decode.
 pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), String> {
     for object in snapshot.iter() {
         let Ok(body) = object.get() else {
@@ -163,7 +165,10 @@ impl Truth {
         }
     }
 
-    /// Returns whether the server had the state `have` at `revision`; `None` if no state was recorded for it.
+    /// Returns whether the objects in `namespace` had the states `have` at `revision`.
+    ///
+    /// If `namespace` is `None`, compares the objects of all namespaces. Returns `None` if no state of the
+    /// server was recorded at `revision`.
     pub(crate) fn was(
         &self,
         revision: u64,
@@ -174,7 +179,7 @@ impl Truth {
         Some(seen.iter().any(|states| part(states, namespace) == *have))
     }
 
-    /// Returns the most recent state that was recorded at a revision.
+    /// Returns the state that was recorded last at exactly this revision; `None` if no state was recorded.
     pub(crate) fn at(&self, revision: u64) -> Option<&States> {
         self.seen.get(&revision)?.last()
     }

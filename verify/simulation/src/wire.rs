@@ -130,8 +130,9 @@ pub(crate) struct Watched<S> {
 impl<S> Watched<S> {
     /// Wraps `source`, and records its requests and response bodies in `wire`.
     ///
-    /// `compared` is whether the informer periodically compares its cache with the server. If it does not,
-    /// `wire` records an error when a list request directly follows an event with [`OLD_OBJECT`].
+    /// `compared` is whether the informer periodically compares its cache with the server. If `compared` is
+    /// false, `wire` records an error when a request for a list or a streaming list directly follows a watch
+    /// event that [`OLD_OBJECT`] marks.
     pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
         let pace = Arc::new(Mutex::new(Pace::new(compared)));
         Self { source, wire, pace }
@@ -195,7 +196,8 @@ struct Body {
     wire: Wire,
     /// Converter of the body to JSON; `None` if the body is JSON.
     converter: Option<Converter>,
-    /// Checker of the requests' order and backoff. This body reports each line to it; `None` if not a watch.
+    /// Checker of the requests' order and backoff, to which this body reports each of its lines. `None` if
+    /// the body is not that of a watch or a streaming list.
     pace: Option<Arc<Mutex<Pace>>>,
     /// Whether this is a streaming list whose final bookmark has not arrived.
     is_listing: bool,

@@ -42,7 +42,7 @@ use crate::{
 /// The task may wait for a handler, whose slowest callback takes 200 ms.
 const STOPS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time after which every response has arrived; faults delay by at most 20 s.
+/// Time within which the response to every request arrives. Faults delay a response by at most 20 s.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
 /// Maximum recovery time, after all faults have ended, of an informer that lists in pages.

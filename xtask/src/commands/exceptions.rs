@@ -86,7 +86,7 @@ pub(super) fn not_run(command: &str) -> Option<&'static str> {
     group.map(|&(reason, _)| reason)
 }
 
-/// Returns the additional options of a command in [`SHORTENED`].
+/// Returns the additional options with which CI runs a command, if listed in [`SHORTENED`].
 pub(super) fn shortened(command: &str) -> Option<&'static str> {
     let entry = SHORTENED.iter().find(|(text, _)| *text == command);
     entry.map(|&(_, options)| options)

@@ -22,7 +22,7 @@ pub(super) enum Action {
     Run,
     /// Run the command until it has printed output, check that it still runs, and stop it.
     Watch,
-    /// Run the command with these additional options, without a server.
+    /// Run the command to its end without a server, with these additional options, which shorten the run.
     Shorten(&'static str),
     /// Do not run the command, because CI runs it in this stage.
     Stage(Stage),
@@ -99,7 +99,7 @@ fn action(command: &Command, stages: &Stages, is_served: bool) -> Result<Action,
     Ok(action)
 }
 
-/// Returns the action of a command that starts or uses a server.
+/// Returns the action of a command that starts or uses a server, or `None` for any other command.
 fn session(text: &str) -> Option<Action> {
     let mut words = text.strip_prefix(PROGRAM).unwrap_or(text).split(' ');
     let is_program = text.starts_with(PROGRAM);

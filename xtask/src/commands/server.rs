@@ -40,7 +40,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns an error if the data directory already exists, or after [`START_MAX`].
+    /// Returns an error if the data directory already exists, if the server ends, or if the server does not
+    /// print its address within [`START_MAX`].
     pub(super) fn start(root: &Path, text: &str, log: PathBuf) -> Result<Server> {
         let data = DataDir::of(root, text)?;
         let mut process = Process::start(root, text, None, log)?;
@@ -62,7 +63,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns an error after [`STOP_MAX`], or if the exit code is not [`INTERRUPTED`].
+    /// Returns an error if the server does not end within [`STOP_MAX`], or if its exit code is not
+    /// [`INTERRUPTED`].
     pub(super) fn stop(mut self) -> Result<()> {
         let code = self.process.interrupt(STOP_MAX)?;
         ensure!(

@@ -5,7 +5,7 @@
 
 use super::shell;
 
-/// Prefix of commands in the CI script that limits their duration.
+/// Prefix in the CI script that limits the duration of the command after it.
 const LIMITED: &str = "timeout --kill-after=5 \"$RUN_MAX\" ";
 
 /// The commands of all CI stages, in the order of the CI script.

@@ -20,7 +20,7 @@ use super::wire::Sources;
 /// Possible folders of the test objects, relative to the folder of a Go module.
 const FOLDERS: [&str; 2] = ["testdata/HEAD", "pkg/apis/testdata/HEAD"];
 
-/// Kinds in the table of fields for which Kubernetes has no test object.
+/// Kinds without test data. They are in the table of fields, but Kubernetes has no test object for them.
 const WITHOUT: [&str; 1] = ["apiregistration.k8s.io/v1/APIService"];
 
 /// Additional kinds of the test data, which are not in the table of fields.

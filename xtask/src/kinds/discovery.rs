@@ -39,9 +39,10 @@ pub(super) struct Resource {
     /// Name of the resource, such as `pods`, or of the subresource, such as `pods/status`.
     pub(super) name: String,
     pub(super) kind: String,
-    /// Group of the resource's kind, if it differs from the `ResourceList`, as for `pods/eviction`.
+    /// Group of the resource's kind, if this group differs from the group of the `ResourceList`. An example
+    /// is the subresource `pods/eviction`.
     pub(super) group: Option<String>,
-    /// Version of the resource's kind, if it differs from the `ResourceList`.
+    /// Version of the resource's kind, if this version differs from the version of the `ResourceList`.
     pub(super) version: Option<String>,
     pub(super) singular_name: String,
     pub(super) namespaced: bool,

@@ -7,6 +7,8 @@
 //! the served kinds, the messages in [`ROOTS`], and the messages that are types of fields in the table. The
 //! messages are sorted by name.
 //!
+//! The table also contains the messages and fields that a later version of the Go modules adds.
+//!
 //! It is an error if a field is only in the proto file or only in the Go struct. It is also an error if a
 //! type has a method `MarshalJSON` and is not in [`FORMS`].
 
@@ -99,9 +101,11 @@ struct Library {
     packages: BTreeMap<String, Package>,
 }
 
-/// Returns the text of the table of messages, with the fields that a later version adds.
+/// Returns the text of the table of messages, with the messages and fields that a later version adds.
 ///
-/// The first of `versions` and `sources` is that of the kinds and of their JSON, and the second the later one.
+/// The first elements of `versions` and `sources` belong to the version that defines the kinds and their JSON
+/// formats. The second elements belong to the later version.
+///
 /// `schema` is the generated table with the kinds of each OpenAPI definition.
 pub(super) fn table(versions: [&str; 2], sources: [&Sources; 2], schema: &str) -> Result<String> {
     let [mut library, mut later] = [Library::default(), Library::default()];
@@ -113,7 +117,9 @@ pub(super) fn table(versions: [&str; 2], sources: [&Sources; 2], schema: &str) -
     library.table(versions, &mut later, &kinds_of(schema))
 }
 
-/// Returns the kinds that each protobuf message represents, by message name, including [`ROOTS`].
+/// Returns the kinds that each protobuf message represents, in the form `apiVersion/Kind`, by message name.
+///
+/// The result contains the messages in [`ROOTS`], and the messages for which `schema` names a kind.
 fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
     let mut kinds: BTreeMap<String, Vec<&str>> = ROOTS
         .map(|(root, kinds)| (message_name(root), kinds.to_vec()))
@@ -208,7 +214,10 @@ impl Library {
         Ok(table)
     }
 
-    /// Returns the format and the rows of a message, with the fields that `later` adds.
+    /// Returns the format and the rows of the message `name`. `later` is the library of a later version.
+    ///
+    /// Fields that only `later` contains get rows that are marked as added. If `self` does not contain the
+    /// message, the result is that of `later`.
     fn merged(&mut self, later: &mut Self, name: &str) -> Result<(&'static str, Vec<Row>)> {
         if !self.messages.contains_key(name) {
             return later.message(name);

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 /// Title of the changelog section for changes that are not released yet.
 const UNRELEASED: &str = "Unreleased";
 
-/// A section of the changelog, which contains the release notes of a version.
+/// A section of the changelog: the release notes of a version, or the section `Unreleased`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Section {
     /// Entries of the section in Markdown, without the heading.
@@ -50,7 +50,7 @@ pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
 
 /// Returns the text between the heading `title` and the next heading of level 2.
 ///
-/// The text is empty if the section has no entry. Returns `None` without such a heading.
+/// The text is empty if it contains no list item. Returns `None` if there is no heading `title`.
 fn find(changelog: &str, title: &str) -> Option<String> {
     let mut lines = changelog.lines();
     lines.find(|line| heading(line) == Some(title))?;

@@ -57,7 +57,8 @@ fn dependencies(package: &Package) -> impl Iterator<Item = String> {
 
 /// Returns a line for each feature that `[package.metadata.docs.rs]` does not list.
 ///
-/// The feature `default` and features whose names start with `__` need not be listed.
+/// The feature `default` and features whose names start with `__` need not be listed. A package without a
+/// library need not list any feature.
 fn documented(package: &Package) -> Vec<String> {
     let is_library = package
         .targets

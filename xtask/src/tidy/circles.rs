@@ -114,7 +114,9 @@ fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str
     Some(import.resolve_import(module))
 }
 
-/// Returns the sibling modules that form a circle with the modules of `import`.
+/// Returns the modules of the import circle that contains `import`, including the two modules of `import`.
+///
+/// Returns an empty set if `import` is in no circle.
 fn circle<'a>(imports: &BTreeSet<Import<'a>>, import: &Import<'a>) -> BTreeSet<&'a str> {
     let reachable = |start: &'a str| {
         let mut reached = BTreeSet::new();

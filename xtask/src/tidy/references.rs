@@ -74,7 +74,9 @@ fn is_defect(cell: &str) -> bool {
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Returns each text in backticks as a tuple of the path `map`, the line number from 1, and the text.
+/// Returns each text in backticks in the document at the path `map`.
+///
+/// Each result is a tuple of `map`, the line number and the text. The first line has the number 1.
 fn all_quoted<'a>(
     tree: &'a Tree,
     map: &'a str,

@@ -55,7 +55,7 @@ impl<'a> Source<'a> {
         is_test_file(self.path)
     }
 
-    /// Returns a copy of [`Source::code`] in which spaces also replace the test code.
+    /// Returns a copy of [`Source::code`] in which spaces replace the test code.
     pub(super) fn production(&self) -> String {
         let mut bytes = self.code.clone().into_bytes();
         for range in &self.tests {
@@ -161,7 +161,7 @@ fn end_of_item(code: &str, start: usize) -> usize {
 
 /// Returns a copy of `source` that keeps only the code, comments or literals.
 ///
-/// `class` selects which of them to keep. Spaces replace all other text.
+/// `class` selects which of them to keep. A space replaces each byte of all other text, except line breaks.
 fn keep(source: &str, class: Class) -> String {
     let mut bytes = source.as_bytes().to_vec();
     for span in lexer::spans(source) {

@@ -13,8 +13,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Number of consecutive idle intervals after which [`Meter::settle`] regards the process as settled.
 const QUIET_INTERVALS: u32 = 5;
 
-/// Maximum CPU time of the process in an interval that counts as idle. Above zero because kube-apiserver has
-/// background tasks.
+/// Maximum CPU time that the process uses in one [`INTERVAL`] if the interval counts as idle. The maximum is
+/// above zero because kube-apiserver has background tasks.
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Maximum time that [`Meter::settle`] waits for the process to be idle.
@@ -39,7 +39,9 @@ pub(super) struct Start {
 }
 
 impl Meter {
-    /// Creates a meter for the process `id`, which must have no clients yet.
+    /// Measures the CPU time that the process `id` uses without clients, and creates a meter for the process.
+    ///
+    /// The process must have no clients until this method returns.
     ///
     /// # Errors
     /// Returns an error if the process does not exist, or the kernel is not Linux.
@@ -66,7 +68,9 @@ impl Meter {
         Ok((cpu - idle).max(0.0))
     }
 
-    /// Waits until the process is idle, for at most [`SILENCE_MAX`].
+    /// Waits until the process uses almost no CPU time.
+    ///
+    /// Returns after [`SILENCE_MAX`] without an error, even if the process is still busy.
     pub(super) async fn settle(&self) -> Result<()> {
         let begun = Instant::now();
         let mut quiet = 0;

@@ -20,7 +20,8 @@ const PARALLEL: usize = 32;
 
 /// Distance between the indices of two consecutively changed pods.
 ///
-/// A prime number, so every pod is changed once before any pod is changed again.
+/// A prime number: unless the number of pods is a multiple of it, every pod is changed once before any pod is
+/// changed again.
 const STEP: usize = 7_919;
 
 /// Query parameter that names the field manager of a request that creates a pod.

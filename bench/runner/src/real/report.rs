@@ -28,7 +28,9 @@ const SERVER_CPU: &str = "server_list_cpu_s";
 const SERVER_PEAK: &str = "server_peak_kib";
 const EVENTS_CPU: &str = "events_cpu_s";
 
-/// Maximum peak memory with the selected list method, as a multiple of the lowest peak memory.
+/// Maximum peak memory of the server with the chosen kind of initial list.
+///
+/// The value is a multiple of the lowest peak memory of all kinds.
 const MEMORY_AT_MOST: f64 = 1.5;
 
 /// Returns all result tables as Markdown.
@@ -84,7 +86,10 @@ fn figures(clients: usize, samples: &Samples) -> String {
 
 /// Returns the text of a table cell: the minimum of `spread`, and its median in parentheses.
 ///
-/// If `less` is present, its minimum and median are subtracted first. `shown` formats a number.
+/// `shown` formats a number. The median is omitted if its text equals the text of the minimum.
+///
+/// If `less` is present, the minimum of `less` is subtracted from the minimum of `spread`, and the median of
+/// `less` from the median of `spread`. Negative differences count as zero.
 fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> String {
     let (least, median) = less.map_or((0.0, 0.0), |less| (less.least, less.median));
     let least = shown((spread.least - least).max(0.0));
@@ -96,7 +101,10 @@ fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> 
     }
 }
 
-/// Returns a table that compares the methods of the initial list for each client.
+/// Returns a table that compares the server's cost of the different kinds of initial list.
+///
+/// The comparison is separate for each client and for each number of simultaneous clients in `clients`. The
+/// table marks the kind of list that [`chosen`] selects.
 fn choices(clients: &[usize], samples: &Samples) -> String {
     let mut rows = String::new();
     for &clients in clients {
@@ -145,7 +153,9 @@ struct Cost {
     peak: f64,
 }
 
-/// Returns the index of the kind with the least CPU time among those within [`MEMORY_AT_MOST`].
+/// Returns the index of the kind of initial list that costs the server the least CPU time.
+///
+/// Only considers the kinds whose peak memory is at most [`MEMORY_AT_MOST`] times the lowest peak memory.
 fn chosen(costs: &[Cost]) -> Option<usize> {
     let least = costs
         .iter()

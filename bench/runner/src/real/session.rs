@@ -1,9 +1,10 @@
 //! Runs the measurements of `cargo xtask bench real` one after the other.
 //!
-//! A measurement consists of rounds. A round has one block for each combination of a case (a program with its
-//! arguments) and a number of clients. A block has several runs.
+//! A measurement consists of rounds. Each round first measures the server without clients. The round then has
+//! one block for each combination of a case (a program with its arguments) and a number of clients. A block
+//! runs its case several times.
 //!
-//! Guarantees: each block starts a new kube-apiserver process that uses the same etcd.
+//! Guarantees: each block starts a new kube-apiserver process. The processes of all blocks use one etcd.
 //!
 //! This module does not format the results. The module `report` formats them.
 

@@ -79,7 +79,7 @@ const TEAMS: [&str; 16] = [
 
 const STAGES: [&str; 4] = ["canary", "prod", "staging", "test"];
 
-/// A generated Deployment, and the values for the template that its objects share.
+/// A generated Deployment, and the values from which the shared template of its objects is generated.
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) namespace: String,

@@ -86,7 +86,9 @@ struct Status {
     code: i32,
 }
 
-/// Checks that the envelope `runtime.Unknown` in `bytes` states `v1` and `kind`, and decodes its message.
+/// Returns the message in the envelope `runtime.Unknown`, which follows four magic bytes in `bytes`.
+///
+/// Panics unless the envelope contains the API version `v1` and the kind `kind`.
 fn open<M: Message + Default>(bytes: &[u8], kind: &str) -> M {
     let unknown = Unknown::decode(bytes.strip_prefix(b"k8s\0").unwrap()).unwrap();
     let types = unknown.types.unwrap();

@@ -81,8 +81,10 @@ impl Case {
         }
     }
 
-    /// Starts an object server, and returns its response to the request. During a watch, changes three
-    /// objects.
+    /// Starts an object server, sends the request of this case, and returns the server's response.
+    ///
+    /// If the request is a watch, the method changes three objects while the watch is open, and then ends the
+    /// watch.
     async fn served(&self) -> Wire {
         let served = Served::new(self.kind, 60).await;
         let path = format!("{}{}", self.kind.kind().path(), self.query);

@@ -280,7 +280,9 @@ async fn tick(gaps: Gaps) {
     }
 }
 
-/// The kernel's file with the scheduling statistics of a thread, if there is one.
+/// Reads how long a thread has waited for a processor, from the kernel's scheduling statistics.
+///
+/// The field is the open file with these statistics, or `None` if the file can't be opened.
 struct Processor(Option<File>);
 
 impl Processor {

@@ -3,8 +3,10 @@
 //! The child runs either the server under load or, for comparison, a program that only writes to sockets. The
 //! main functions of both programs are in this module.
 //!
-//! Guarantees: the server's process ends when its parent ends or is killed, because the child's standard
-//! input is then closed. The CPU time and the memory are read from `/proc`.
+//! The CPU time and the memory are read from `/proc`.
+//!
+//! Guarantees: a child that runs the server ends when the benchmark ends or is killed, because the child's
+//! standard input is then closed.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};

@@ -245,7 +245,10 @@ fn ready_containers(pod: &Object) -> String {
     format!("{ready}/{all}")
 }
 
-/// Returns the number of container restarts and the latest one's age, as in `3 (5m ago)`.
+/// Returns the number of container restarts, as in `3 (5m ago)`.
+///
+/// The text in parentheses is the time since a container last terminated. The text is omitted if this time is
+/// unknown.
 fn restarts(pod: &Object, now: Timestamp) -> String {
     let statuses = container_statuses(pod);
     let times: i64 = statuses

@@ -259,7 +259,7 @@ impl Disturbance {
         room
     }
 
-    /// Adds the steps of the faults that take effect after exactly `self.bytes` bytes.
+    /// Adds the steps of the faults that take effect when exactly `self.bytes` bytes of the body are sent.
     fn behind_bytes(&mut self, steps: &mut VecDeque<Step>) {
         let at = self.bytes;
         for laid in &mut self.laid {

@@ -49,9 +49,10 @@ pub(super) const EDITS: [(&str, Edit); 6] = [
 ];
 
 impl Edit {
-    /// Applies the edit to each copy of one event in `frames`. Does nothing for [`Edit::Swap`].
+    /// Applies the edit to `frames`, the copies of one event. Does nothing for [`Edit::Swap`].
     ///
-    /// `frames` is empty after [`Edit::Drop`], and contains several copies after [`Edit::Duplicate`].
+    /// [`Edit::Drop`] removes all copies. [`Edit::Duplicate`] doubles the number of copies. Any other edit
+    /// changes each copy.
     pub(super) fn apply(self, framing: Framing, frames: &mut Vec<Bytes>) {
         match self {
             Self::Drop => frames.clear(),

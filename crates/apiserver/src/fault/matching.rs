@@ -131,7 +131,8 @@ impl fmt::Display for Match {
 // === impl Word ===
 
 impl Word<'_> {
-    /// Returns whether a name without quotes may contain `character`.
+    /// Returns whether a word of a fault plan, such as a resource or a name, may contain `character` without
+    /// being quoted.
     pub(super) fn holds(character: char) -> bool {
         !character.is_whitespace() && !character.is_control() && !";:\"#".contains(character)
     }

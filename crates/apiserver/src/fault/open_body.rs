@@ -52,7 +52,7 @@ struct Inbox {
     reader: Option<Waker>,
 }
 
-/// Orders to one open body: to end, freeze, resume, or remove its faults.
+/// Orders that one open body must follow: to end, to freeze, to resume, or to remove its faults.
 #[derive(Clone, Copy, Debug, Default)]
 struct Orders {
     end: Option<Ending>,
@@ -78,7 +78,9 @@ struct Disturbed {
     disturbance: Disturbance,
     steps: VecDeque<Step>,
     pause: Option<Pin<Box<Sleep>>>,
-    /// [`Orders::thaws`] at the time a fault froze the body. The next increase resumes the body.
+    /// Value of [`Orders::thaws`] when a fault froze the body; `None` if no fault has frozen the body.
+    ///
+    /// The body resumes when `thaws` increases, or when its faults are removed.
     frozen_at: Option<u64>,
     /// Whether the body has returned `Pending` before the error of an [`Ending::Break`].
     ///
@@ -200,7 +202,7 @@ impl OpenBodyGuard {
         &self.request
     }
 
-    /// Wraps `inner` in a body that applies the faults `laid` and all later orders.
+    /// Wraps `inner` in a body that applies the faults `laid`, and all orders to the body.
     pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>, framing: Framing) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, framing, &mut steps);
@@ -264,7 +266,8 @@ impl Stream for Disturbed {
 }
 
 impl Disturbed {
-    /// Executes `step`. Returns the poll's result, or `None` if another step must follow.
+    /// Executes `step`. Returns the result of the current poll of the body, or `None` if the caller must
+    /// continue with the next step.
     fn take(
         &mut self,
         step: Step,

@@ -32,7 +32,7 @@ pub(crate) struct FaultRule {
     pub(crate) fault: Fault,
     /// The rule does not affect the first `skip` matching requests.
     pub(crate) skip: u64,
-    /// Probability with which the rule affects a matching request after the first `skip` requests.
+    /// Probability with which the rule affects a matching request, after the first `skip` matching requests.
     pub(crate) chance: Share,
     /// Maximum number of requests that the rule affects.
     pub(crate) times: Option<u64>,

@@ -30,7 +30,7 @@ use crate::route::Verb;
 /// Number of stored rules above which adding a rule removes rules that have reached their request limit.
 const USED_UP_MAX: usize = 1_000;
 
-/// Duration of a refusal of connections without a time limit: 30 years.
+/// Duration for which the server refuses connections if the fault has no time limit: 30 years.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// The active faults of one server.
@@ -194,7 +194,8 @@ impl Switchboard {
     /// Registers a response body for the actions of a fault plan, until the returned guard is dropped.
     ///
     /// For a watch, the caller must hold the lock of the server's state while it registers the body here and
-    /// adds the watch to the watch cache. Otherwise an action could end only one of the two.
+    /// adds the watch to the watch cache. Otherwise an action between these two steps could end only the body
+    /// or only the watch.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)
     }
@@ -225,7 +226,9 @@ impl Switchboard {
         self.hold(request).disturb(body, laid, framing)
     }
 
-    /// Returns the faults of matching rules for the response body, and counts the request for these rules.
+    /// Returns the faults that the matching rules apply to the response body of `request`.
+    ///
+    /// Counts the request in the counters of these rules.
     pub(crate) fn lay(&self, request: &LoggedRequest) -> Vec<Laid> {
         let mut rules = self.rules.lock();
         let for_bodies = rules.by_id.values_mut().filter(|in_force| {

@@ -33,7 +33,9 @@ impl Warnings {
         }
     }
 
-    /// Adds a `Warning` header for each collected warning to the headers of a response.
+    /// Adds the collected warnings to the headers of a response, one `Warning` header per warning.
+    ///
+    /// Some warnings are truncated or omitted, as the module documentation describes.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         let texts = self.0.lock();
         let total: usize = texts.iter().map(|text| text.chars().count()).sum();

@@ -39,7 +39,8 @@ struct Medium {
     survivor: Mutex<Option<Survivor>>,
 }
 
-/// Simulated loss of power, after which the file has all synced and some unsynced changes.
+/// Simulated loss of power. It determines which content of the database file survives: all synced changes,
+/// and some unsynced changes.
 #[derive(Debug)]
 struct Survivor {
     synced: Vec<u8>,
@@ -83,7 +84,10 @@ impl Survivor {
         }
     }
 
-    /// Sets `left` to the synced bytes plus randomly selected unsynced sectors.
+    /// Simulates the loss of power: sets `left` to the content of the file that remains.
+    ///
+    /// The content is the synced bytes with all unsynced changes of the file's length, and with randomly
+    /// selected sectors of the unsynced bytes.
     fn lose_power(&mut self) {
         const SECTOR: usize = 512;
         let mut left = self.synced.clone();

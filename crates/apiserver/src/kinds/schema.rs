@@ -39,7 +39,7 @@ pub(crate) struct Field {
     pub(crate) strategy: MergeStrategy,
     /// Type of the field as written in the table of fields, such as `[]string`.
     pub(crate) cell: &'static str,
-    /// Patch strategies in the table of fields, separated by commas; may be empty.
+    /// Patch strategies of the field as written in the table of fields: names separated by commas, or empty.
     pub(crate) strategies: &'static str,
     pub(crate) merge_key: Option<&'static str>,
 }

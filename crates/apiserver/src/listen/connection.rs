@@ -50,7 +50,10 @@ use super::stream_stall::{ResetOnStall, TrackedBody};
 /// Maximum number of concurrent HTTP/2 streams per connection; a client's watch needs one.
 const STREAMS_MAX: u32 = 1_000;
 
-/// Maximum time for the TLS handshake and for a request head, as in Kubernetes (`ReadHeaderTimeout`).
+/// Maximum time for the TLS handshake. Also the maximum time for a request head: on HTTP/1.1 for each head,
+/// on HTTP/2 only for the first head.
+///
+/// The value is the `ReadHeaderTimeout` in Kubernetes' `secure_serving.go`.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// Interval between checks for open HTTP/2 streams.
@@ -64,7 +67,10 @@ const IDLE_MAX: Duration = Duration::from_secs(90);
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Maximum size in bytes of an HTTP/2 request head: 32 KiB each for the URL, a token and all other headers.
+/// Maximum size in bytes of an HTTP/2 request head.
+///
+/// The value is the sum of 32 KiB for the URL, 32 KiB for a bearer token and 32 KiB for all other headers.
+/// These parts have no limits of their own.
 const HEADER_BYTES_MAX: u32 = 96 * 1024;
 
 /// Future that completes with the server's response to one request.
@@ -103,7 +109,9 @@ struct Requests {
     asked: Arc<Notify>,
 }
 
-/// Executor of one HTTP/2 connection's streams; dropping its last clone ends their tasks.
+/// Executor that spawns the tasks of one HTTP/2 connection's streams.
+///
+/// When the last clone of the executor is dropped, the tasks are aborted.
 #[derive(Clone)]
 struct Streams {
     tasks: Arc<Mutex<JoinSet<()>>>,

@@ -7,8 +7,8 @@
 //!   the stream;
 //! - the other streams of the connection continue;
 //! - a slow stream that sends each chunk in time is not reset;
-//! - the last chunk of a response has no time limit if its length is at most [`FREE_BYTES`]. The chunk can
-//!   use memory as long as the connection exists;
+//! - the last chunk of a response has no time limit if the length of the chunk is at most [`FREE_BYTES`]. The
+//!   chunk can use memory as long as the connection exists;
 //! - a stream without unsent data, such as a watch without events, is never reset.
 //!
 //! [`connection_stall`](super::connection_stall) does not detect a stalled stream if other streams or pings
@@ -41,7 +41,7 @@ struct InFlight {
 }
 
 tokio::task_local! {
-    /// Unsent chunks of the HTTP/2 stream whose task is polled; not set on HTTP/1.1.
+    /// Unsent chunks of the HTTP/2 stream that the current task serves. HTTP/1.1 tasks do not set this value.
     static IN_FLIGHT: Arc<InFlight>;
 }
 

@@ -157,7 +157,10 @@ impl FieldTable {
             .collect()
     }
 
-    /// Returns the value of the field `label` from a result of [`FieldTable::values_of`].
+    /// Returns an object's value of the field that field selectors call `label`, such as `status.phase`.
+    ///
+    /// `values` is the result of [`FieldTable::values_of`] for the object. It never contains `metadata.name`
+    /// and `metadata.namespace`. Returns `None` if `values` does not contain the field.
     pub(crate) fn value_of<'a>(self, values: &'a Fields, label: &str) -> Option<&'a str> {
         values.get(self.position(label)?)
     }
@@ -301,7 +304,7 @@ fn split_unescaped(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits a comparison into label, operator (`true` means equal) and value.
+/// Splits a comparison into the name of a field, the operator (`true` means equal) and the value.
 fn split_term(part: &str) -> Option<(&str, bool, &str)> {
     let at = part.find(['=', '!'])?;
     let (label, rest) = part.split_at(at);

@@ -25,7 +25,8 @@ use super::{Entry, Write};
 /// The table of objects.
 ///
 /// - Key: the collection (group and plural, such as `deployments.apps`), and the object's key.
-/// - Value: start and end of `metadata` in the object's JSON, and the JSON.
+/// - Value: the stored JSON, preceded by the byte offsets in it at which the value of `metadata` starts and
+///   ends. The JSON has the object's members without `apiVersion`, `kind` and the enclosing braces.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
 
@@ -110,7 +111,8 @@ pub(crate) struct Disk {
     collections: Vec<String>,
     /// Prevents other servers from opening the directory.
     ///
-    /// Dropped after `database`, so no other server opens the file while `database` is open.
+    /// This field is dropped after `database`, so no other server opens the directory while `database` is
+    /// open.
     _lock: DirectoryLock,
 }
 
@@ -406,7 +408,7 @@ fn own(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Opens the database in `file`, or creates it if `create` is true.
+/// Opens the existing database in `file`. If `create` is true, creates `file`, which must not exist yet.
 pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Error> {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE_BYTES);
@@ -430,7 +432,7 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Converts a byte position to the type of positions in the table of objects.
+/// Converts a byte offset in the JSON of an object to `u32`, the type of offsets in the table [`OBJECTS`].
 fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object is smaller than 4 GiB")
 }

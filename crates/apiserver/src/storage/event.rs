@@ -124,7 +124,10 @@ impl Event {
         }
     }
 
-    /// Returns the frame, from the cache or encoded by `write`; `None` if `write` returns false.
+    /// Returns the frame of this event with the given type, shape and API version of `resource`.
+    ///
+    /// If the frame is not cached, calls `write` to encode it, and caches the result. Returns `None` if
+    /// `write` returns false.
     pub(crate) fn frame(
         &self,
         event_type: EventType,

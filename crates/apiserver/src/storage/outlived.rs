@@ -50,7 +50,11 @@ impl Outlived {
         }
     }
 
-    /// Returns whether lists and watches still need more than `bytes_max` bytes of these versions.
+    /// Returns whether lists and watches still need more than `bytes_max` bytes of object versions that the
+    /// event history has dropped.
+    ///
+    /// Counts the versions again only after `bytes_max / 8` more bytes were recorded. Returns `false` in all
+    /// other calls.
     pub(super) fn is_too_much(&mut self) -> bool {
         if self.bytes < self.look_at {
             return false;

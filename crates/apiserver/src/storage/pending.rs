@@ -35,7 +35,7 @@ pub(crate) type Outcome = Option<Result<(), ApiError>>;
 /// A receiver of the result of one batch, which is set once.
 pub(crate) type Ticket = watch::Receiver<Outcome>;
 
-/// Accepted writes that are stored in one transaction, and the sender of their result.
+/// Accepted writes that are stored in one transaction, and the channel that reports the transaction's result.
 pub(crate) struct Batch {
     pub(crate) writes: Vec<Write>,
     pub(crate) outcome: watch::Sender<Outcome>,
@@ -57,7 +57,9 @@ pub(crate) struct Pending {
     /// Revision of the last accepted write. It is 0 after a start, after a failed batch, and after the server
     /// was restored to an earlier revision.
     revision: u64,
-    /// The batch to which new writes are added, or `None` if no write is waiting.
+    /// The batch to which new writes are added.
+    ///
+    /// `None` if all accepted writes are durable or are being written to the disk.
     open: Option<Batch>,
     /// Receives the result of the batch that is being written to the disk.
     in_flight: Option<Ticket>,
@@ -85,8 +87,8 @@ impl Pending {
 
     /// Returns the revision of the last accepted write.
     ///
-    /// Returns 0 after a start, after a failed batch, and after the server was restored to an earlier
-    /// revision.
+    /// A start, a failed batch and a restoration of the server to an earlier revision reset the value to 0,
+    /// until the next accepted write.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }

@@ -1,4 +1,6 @@
-//! Deletes one object. Does not remove a terminating namespace that is then empty.
+//! Deletes one object.
+//!
+//! If the object was the last one in a terminating namespace, this module does not remove the namespace.
 //!
 //! Marking an object for deletion sets its `deletionTimestamp`.
 //!
@@ -41,7 +43,7 @@ pub(crate) enum Deleted {
 
 /// Removes one object, or marks it for deletion.
 ///
-/// Does not remove a terminating namespace that is then empty.
+/// If the object was the last one in a terminating namespace, the caller must remove the namespace.
 pub(super) fn delete_object(
     shared: &Shared,
     subject: Subject<'_>,
@@ -83,9 +85,10 @@ pub(super) fn delete_object(
     }
 }
 
-/// Returns the copy of `object` marked for deletion, if it differs, and whether to remove the object.
+/// Returns a copy of `object` that is marked for deletion, and whether to remove the object.
 ///
-/// The caller must store the copy before it removes the object.
+/// The copy is `None` if the object needs no new mark. Otherwise, the caller must store the copy before the
+/// caller removes the object.
 fn fate(
     subject: Subject<'_>,
     object: &Object,
@@ -114,7 +117,10 @@ fn fate(
     ((marked != *object).then_some(marked), removes)
 }
 
-/// Returns a copy of `object` with `deletionTimestamp`, the given finalizers and the grace period.
+/// Returns a copy of `object` that is marked for deletion.
+///
+/// The copy has a `deletionTimestamp` and a grace period according to `grace`, and the given finalizers. If
+/// `object` is not marked for deletion yet, its `generation` is incremented, unless it has none.
 fn marked(object: &Object, finalizers: &[String], grace: &Grace) -> Object {
     let mut marked = object.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));

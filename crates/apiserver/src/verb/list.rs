@@ -41,7 +41,8 @@ pub(crate) struct ListCall<'a> {
     pub(crate) options: &'a ListOptions,
 }
 
-/// The state, the minimum key and the maximum number of objects of a page.
+/// Determines the objects of a page: the state of the collection from which the page is read, the minimum key
+/// of the objects, and their maximum number.
 struct Start {
     snapshot: Snapshot,
     /// Minimum key of the objects in the page. Empty for the first page.
@@ -90,7 +91,7 @@ pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     }
 }
 
-/// Returns the start of the first page, in the state that the request selects.
+/// Returns the [`Start`] of the first page, with a snapshot of the state that the request selects.
 async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> {
     let options = call.options;
     let collection = call.resource.collection;

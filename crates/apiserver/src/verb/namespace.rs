@@ -79,6 +79,8 @@ pub(super) fn delete(
 }
 
 /// Continues the deletion of `namespace` after an object of the type `resource` was removed from it.
+///
+/// Does nothing if the namespace is not being deleted.
 pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>, how: How) {
     let Some(namespace) = namespace else { return };
     let Some(namespaces) = &shared.registry.namespaces else {
@@ -137,7 +139,10 @@ fn check(
     Ok(())
 }
 
-/// Copies `namespace`, and sets phase Terminating, a deletion timestamp and `metadata.finalizers`.
+/// Returns a copy of `namespace` that is marked for deletion.
+///
+/// The copy has the phase Terminating, the current time as its deletion timestamp, and `finalizers` as its
+/// `metadata.finalizers`.
 fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Object {
     let mut marked = namespace.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));
@@ -165,7 +170,8 @@ fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {
 
 /// Deletes the contents of a Terminating namespace, and removes the namespace if no content remains.
 ///
-/// Does not wait for grace periods and finalizers; [`lost`] continues the deletion.
+/// Does not wait until grace periods end or finalizers are removed. When an object that remains is removed
+/// later, [`lost`] continues the deletion.
 fn empty(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
     if let Some(pods) = &shared.registry.pods {
         delete_all(shared, namespaces, name, pods, how);

@@ -53,7 +53,7 @@ pub(crate) fn index(kinds: &Kinds) -> Value {
     json!({"paths": paths})
 }
 
-/// Returns the document of a group and version, or `None` if it has no operations.
+/// Returns the OpenAPI document of a group and version, or `None` if the version has no operations.
 pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     let mut paths = Map::new();
     let mut schemas = Schemas::default();
@@ -331,7 +331,9 @@ fn typed(cell: &str) -> Value {
     scalar(cell).unwrap_or_else(|| json!({"allOf": [reference(cell)]}))
 }
 
-/// Returns the OpenAPI schema of a scalar type or of `any`, which permits every JSON value.
+/// Returns the OpenAPI schema of the field type `cell` if it is a scalar type or `any`, otherwise `None`.
+///
+/// The type `any` permits every JSON value.
 fn scalar(cell: &str) -> Option<Value> {
     match cell {
         "any" => Some(json!({})),

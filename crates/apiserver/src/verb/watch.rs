@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - no event is lost or delivered twice between the initial and the live events, because one step under the
-//!   lock captures the initial events and registers the watcher;
+//!   server's lock captures the initial events and registers the watcher;
 //! - an error before the start of the response is an HTTP error. A later error is an ERROR event, and the 200
 //!   response ends after this event;
 //! - start revisions, streaming lists and bookmarks follow Kubernetes 1.36.
@@ -41,8 +41,8 @@ const TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
 
 /// Range of the random `retryAfterSeconds` in a "Too large resource version" error of a watch.
 ///
-/// It applies to a watch with initial events if the collection has no watch cache. The values are those of
-/// `startWatching` in Kubernetes' `etcd3/watcher.go`.
+/// The range applies only if the watch requests initial events and the collection has no watch cache. The
+/// values are those of `startWatching` in Kubernetes' `etcd3/watcher.go`.
 const RETRY_SECONDS: std::ops::Range<u32> = 1..4;
 
 /// The parameters of a watch request.

@@ -23,7 +23,8 @@ pub(crate) enum Origin {
     Request,
     /// A method call of the embedded server, which may change fields that clients can't change.
     Direct,
-    /// Like [`Origin::Direct`], while the server is being built; the namespace need not exist.
+    /// The creation of a seed while the server is being built. Permits the same changes as
+    /// [`Origin::Direct`], and also permits an object whose namespace does not exist.
     Seed,
 }
 

@@ -74,7 +74,9 @@ impl Sender {
         Ok(())
     }
 
-    /// Returns whether the queue contains an event at or below `revision`. Ignores all other deliveries.
+    /// Returns whether the queue contains an event whose revision is at most `revision`.
+    ///
+    /// Bookmarks and injected bytes in the queue are ignored.
     pub(crate) fn waits_since(&self, revision: u64) -> bool {
         let queue = self.0.queue.lock();
         let mut events = queue.deliveries.iter().filter_map(Delivery::revision);

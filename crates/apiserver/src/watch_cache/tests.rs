@@ -55,7 +55,7 @@ impl Window {
         }
     }
 
-    /// Returns the number of logged events that a new watch can still receive.
+    /// Returns the number of events in `log` that a new watch can still receive.
     fn reach(&self) -> u64 {
         self.log.len() as u64 - self.cache.horizon()
     }

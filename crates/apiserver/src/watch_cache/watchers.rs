@@ -15,10 +15,12 @@ use super::{Filter, Watcher, WatcherId};
 use crate::selector::field::Source;
 use crate::storage::Event;
 
-/// Watchers that require the same value, or all watchers that require no value.
+/// Watchers that require the same field value or namespace, or all watchers that require neither.
 type Group = BTreeMap<WatcherId, Watcher>;
 
-/// All open watchers of one resource, each in exactly one group.
+/// All open watchers of one resource, grouped by the value that they require.
+///
+/// Each watcher is in exactly one group. Watchers that require no value form one group.
 #[derive(Default)]
 pub(super) struct Watchers {
     /// Maps the id of each watcher to the value that determines the watcher's group.
@@ -28,7 +30,7 @@ pub(super) struct Watchers {
     by_value: BTreeMap<Source, BTreeMap<Box<str>, Group>>,
 }
 
-/// The required value by which the index finds a watcher: a field value or a namespace.
+/// The field value or namespace that a watcher requires, or `Any`. The index finds the watcher by this value.
 #[derive(Clone, Debug, PartialEq)]
 enum Demand {
     Any,
@@ -130,7 +132,9 @@ impl Watchers {
 // === impl Demand ===
 
 impl Demand {
-    /// Returns the most selective value that a watch requires, or [`Demand::Any`] if there is none.
+    /// Returns the most selective field value or namespace that the `filter` of a watch requires.
+    ///
+    /// Returns [`Demand::Any`] if `filter` requires no value.
     fn of(filter: &Filter) -> Demand {
         let demands = filter.selection.fields.demands();
         let namespace = filter.prefix.strip_suffix('/');

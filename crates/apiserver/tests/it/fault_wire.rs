@@ -7,7 +7,7 @@ use kube_informer_apiserver::Listening;
 
 use crate::ask::{builder, pod};
 
-/// Starts a server with pod `a`, which injects the faults of `plan`.
+/// Starts a server that contains the pod `a` and injects the faults of `plan`.
 async fn listening(plan: &str) -> Listening {
     let server = builder().seed([pod("a")]).faults(plan).unwrap().build();
     server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap()

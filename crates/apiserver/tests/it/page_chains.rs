@@ -32,7 +32,8 @@ enum Step {
     Delete(usize),
     /// Expires all past revisions and their `continue` tokens.
     Compact,
-    /// Requests the next page of the current list, or starts a new list, with this limit.
+    /// Requests one page with this limit: the next page of the current list, or the first page of a new list
+    /// if no list has further pages.
     Page(usize),
 }
 
@@ -46,7 +47,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..40)
 }
 
-/// The `resourceVersion` of each config map at one revision, by its index in [`KEYS`].
+/// The config maps that exist at one revision. Maps the index of each config map in [`KEYS`] to its
+/// `resourceVersion`.
 type Moment = BTreeMap<usize, u64>;
 
 /// A list with further pages, and the `continue` token for the next page.
@@ -76,9 +78,10 @@ impl Reference {
         self.moments.push(moment);
     }
 
-    /// Returns the index and `resourceVersion` of the config maps that remain of a list.
+    /// Returns the expected config maps at `revision` whose index in [`KEYS`] is at least `from`.
     ///
-    /// The list is at `revision`, and continues at the index `from` in [`KEYS`].
+    /// Each item contains the index and the `resourceVersion` of a config map. If `namespace` is set, config
+    /// maps of other namespaces are omitted.
     fn rest(&self, revision: u64, from: usize) -> Vec<(usize, u64)> {
         let moment = usize::try_from(revision).map(|revision| &self.moments[revision]);
         let rest = moment.expect("revisions are few").range(from..);
@@ -101,9 +104,10 @@ impl Reference {
     }
 }
 
-/// Asserts that `page` has the first `limit` config maps at `revision` from index `from` of [`KEYS`].
+/// Asserts that `page` contains the first `limit` config maps of those that [`Reference::rest`] returns for
+/// `revision` and `from`.
 ///
-/// Returns the chain that continues after the page, unless the page is the last.
+/// Returns the [`Chain`] for the next page, or `None` if `page` is the last page of the list.
 fn judge(
     reference: &Reference,
     page: &Reply,

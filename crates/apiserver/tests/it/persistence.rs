@@ -339,7 +339,7 @@ fn acknowledged_writes_survive_a_kill() {
 ///
 /// Returns the highest acknowledged revision.
 ///
-/// Adds the possible results of the writes to `known`, by pod name.
+/// Records in `known`, by pod name, the values that each written pod may have after the kill.
 fn kill_in_the_middle(
     directory: &Path,
     round: u64,

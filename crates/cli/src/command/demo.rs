@@ -275,7 +275,7 @@ impl Stage<'_> {
 /// Prints the numbers of requests and cache reads of each `User-Agent`.
 ///
 /// If the server has a request log, also prints how many lists the loops requested after their caches synced.
-/// `synced` is the sequence number of the last logged request at that time.
+/// `synced` is the sequence number of the last request that the server had logged when the caches synced.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

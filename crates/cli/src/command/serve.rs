@@ -179,7 +179,8 @@ impl Company {
         Ok(Self { churn, controllers })
     }
 
-    /// Runs churn and the controllers until a signal arrives, and returns the signal.
+    /// Runs the changes of `--churn` and the controllers of `--controllers` until a signal arrives, and
+    /// returns the signal.
     async fn until(&mut self, interrupt: &mut Interrupt) -> Signal {
         let churn = async {
             match &mut self.churn {

@@ -23,7 +23,9 @@ use tokio::time::Instant;
 /// Time after which an owner's expectations expire; equals `ExpectationsTimeout` in Kubernetes.
 pub(crate) const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// The events that one controller still expects, grouped by owner: the object that it reconciles.
+/// The events that one controller still expects, grouped by owner.
+///
+/// An owner is an object that the controller reconciles.
 #[derive(Default)]
 pub(crate) struct Expectations {
     by_owner: Mutex<BTreeMap<ObjectName, Expected>>,

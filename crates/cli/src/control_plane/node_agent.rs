@@ -237,7 +237,7 @@ impl Reconciler for Agent {
 }
 
 impl Agent {
-    /// Returns the pod's simulated container, and starts it first if the pod has none.
+    /// Returns the pod's simulated container. If the pod has no container, starts one first.
     fn start(&self, name: &ObjectName, pod: &Pod) -> Container {
         let pod_uid = pod.metadata.uid.clone().unwrap_or_default();
         let mut containers = self.containers.lock();

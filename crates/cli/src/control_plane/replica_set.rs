@@ -366,7 +366,7 @@ fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
     })
 }
 
-/// Returns the `number` pods to delete first: without a node, then not ready, then ready.
+/// Selects `number` pods to delete: first pods without a node, then pods that are not ready, then ready pods.
 fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     let has_node = |pod: &Pod| {
         let spec = pod.spec.as_ref();

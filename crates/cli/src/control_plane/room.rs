@@ -135,8 +135,8 @@ fn amount(amounts: Option<&BTreeMap<String, Quantity>>, name: &str) -> Result<i1
 /// Parses a quantity and returns its value in thousandths, rounded up.
 ///
 /// # Errors
-/// Returns an error if the quantity is invalid, is negative, or has more than 20 digits before or after the
-/// point.
+/// Returns an error if the quantity is invalid, is negative, has more than 20 digits before or after the
+/// point, or is too large for the calculation in `i128`.
 pub(crate) fn thousandths(text: &str) -> Result<i128, NotAQuantity> {
     let refuse = || NotAQuantity(text.to_owned());
     let end = text

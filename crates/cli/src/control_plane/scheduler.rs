@@ -76,7 +76,8 @@ struct Unbound {
     memory: Arc<Memory>,
 }
 
-/// Event handler for bound pods; when one ends, it queues the unschedulable pods again.
+/// Event handler for bound pods: reports each new binding as a `Step`. When a bound pod ends or is deleted,
+/// queues the unschedulable pods again.
 struct Bound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -218,7 +219,7 @@ fn offers(node: &Object<Node>) -> Option<Room> {
 }
 
 impl Memory {
-    /// Removes a pod from this state.
+    /// Removes a pod that no longer needs scheduling from `unschedulable` and `assumed`.
     ///
     /// Called when the cache shows that the pod is bound, has ended or is deleted.
     fn is_settled(&self, pod: &ObjectName) {
@@ -374,7 +375,9 @@ impl Controller {
     }
 }
 
-/// Returns kube-scheduler's message for a pod that fits on no node, given one insufficient resource per node.
+/// Returns kube-scheduler's message for a pod that fits on no node.
+///
+/// `lacks` contains one element per node: a resource of which the node has too little for the pod.
 fn nowhere(lacks: &[Lack]) -> String {
     let mut by_lack = BTreeMap::<Lack, usize>::new();
     for lack in lacks {

@@ -167,7 +167,7 @@ struct Writer {
 
 /// Creates, replaces and deletes config maps until the server is killed.
 ///
-/// Sends a message to `acknowledged` for each successful write.
+/// Sends a message to `acknowledged` for each successful write, unless the channel is full.
 async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Sender<()>) -> Writer {
     let Writer {
         number,

@@ -46,7 +46,7 @@ async fn logged(name: &str, arguments: &[&str]) -> (Ended, Vec<Value>) {
     (ended, requests.collect())
 }
 
-/// Returns the revisions in the responses to the selected requests of the request log.
+/// Returns the revisions in the responses to the requests with this user agent, verb and resource.
 fn answered(requests: &[Value], user_agent: &str, verb: &str, resource: &str) -> BTreeSet<u64> {
     let theirs = requests.iter().filter(|request| {
         request["userAgent"] == user_agent

@@ -35,7 +35,7 @@ pub(crate) struct Binder {
     factory: SharedInformerFactory,
 }
 
-/// Event handler for volumes. Adds the claim to which the volume refers (`spec.claimRef`) to the queue.
+/// Event handler for volumes. Adds the volume's claim (`spec.claimRef`) to the queue.
 ///
 /// Volumes of other storage classes than `class` are ignored.
 struct EnqueueClaim {

@@ -7,8 +7,9 @@
 //! - The provisioner never creates two volumes for a claim, even if its caches are stale. The name of a
 //!   volume is derived from the uid of the claim. The server therefore rejects a second creation, and the
 //!   provisioner treats this rejection as success.
-//! - A claim or volume whose processing fails is retried with an increasing delay, and is dropped after
-//!   [`RETRIES_MAX`] retries.
+//! - If the processing of a claim or volume fails, the provisioner retries the processing with an increasing
+//!   delay. After [`RETRIES_MAX`] retries, the provisioner ignores the claim or volume until it is queued
+//!   again, for example after an update.
 //! - If the caller passes an informer, the provisioner neither starts nor stops this informer. When the
 //!   provisioner stops, it removes its handler from the informer.
 
@@ -39,7 +40,7 @@ use crate::{storage::Storage, transcript::Transcript};
 /// Key of an annotation of provisioned volumes. The value is the name of the volume's provisioner.
 pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
-/// Maximum number of retries before a claim or a volume is dropped.
+/// Maximum number of retries for a claim or a volume before it is removed from the queue.
 ///
 /// The value is the default of kubernetes-sigs' `sig-storage-lib-external-provisioner`.
 const RETRIES_MAX: u32 = 15;
@@ -58,7 +59,7 @@ pub(crate) struct Builder {
 pub(crate) struct ProvisionController {
     /// Factory of the provisioner's own informers. The provisioner starts and stops the factory.
     ///
-    /// If the caller has passed an informer of claims, this informer belongs to another factory.
+    /// If the caller has passed an informer of claims, that informer does not belong to this factory.
     factory: SharedInformerFactory,
     claims: SharedInformer<PersistentVolumeClaim>,
     volumes: SharedInformer<PersistentVolume>,
@@ -150,7 +151,8 @@ impl Builder {
 impl ProvisionController {
     /// Creates and deletes volumes until `shutdown` resolves.
     ///
-    /// Returns an error if a cache does not sync.
+    /// Returns an error if a cache does not sync within 30 seconds, or if an informer has stopped before its
+    /// handler is registered.
     pub(crate) async fn run(self, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
         let (added, updated) = (self.claim_queue.clone(), self.claim_queue.clone());
         // The deletion of a claim needs no handler: it releases the volume, which is an update of the volume.

@@ -54,8 +54,9 @@ const OTHER_PROVISIONER: &str = "other.example.com";
 /// The informer of claims, which `main.rs` starts and stops, must still deliver this change.
 const STATE: &str = "kube-informer-example/state";
 
-/// Names of two storage classes. `ours` names the provisioner of this run, and `foreign` names
-/// [`OTHER_PROVISIONER`].
+/// Names of two storage classes.
+///
+/// The class `ours` belongs to the provisioner of this run, and the class `foreign` to [`OTHER_PROVISIONER`].
 struct Classes {
     ours: String,
     foreign: String,

@@ -84,7 +84,7 @@ pub(super) fn identity_in_place(json: &[u8]) -> Option<Identity<'_>> {
 
 /// Returns the byte position of the value of `metadata`.
 ///
-/// Returns `None` if an earlier value is an object or an array.
+/// Returns `None` if `metadata` is missing, or if an earlier value is an object or an array.
 fn metadata_at(json: &[u8]) -> Option<usize> {
     const KEY: &[u8] = br#""metadata":"#;
     let at = memmem::find(json, KEY)?;

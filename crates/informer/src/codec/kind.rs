@@ -8,7 +8,8 @@ use crate::limits::one_line;
 pub(crate) struct Expected {
     pub(super) api_version: String,
     pub(super) kind: String,
-    /// Whether the informer requests only metadata, so that `PartialObjectMetadata` is accepted too.
+    /// Whether the informer requests only metadata. If so, `PartialObjectMetadata` is also accepted as the
+    /// kind of an object.
     pub(super) metadata_only: bool,
     /// Possible first bytes of an accepted object's JSON, as API servers write it.
     pub(super) beginnings: Vec<String>,

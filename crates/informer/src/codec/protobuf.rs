@@ -97,8 +97,9 @@ fn metadata_type(schema: Schema) -> Option<(&'static str, &'static str)> {
 
 /// Compares the object's API version and kind with the expected ones.
 ///
-/// The envelope states both. Without an envelope, they are known only if the message type of the object is
-/// `PartialObjectMetadata`; for any other type, the function returns [`Named::Nothing`].
+/// The envelope states the API version and the kind. Without an envelope, they are known only if the message
+/// type of the object is `PartialObjectMetadata`. If they are unknown, or if both are empty in the envelope,
+/// the function returns [`Named::Nothing`].
 pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named {
     let envelope = envelope(bytes);
     let stated = match &envelope {
@@ -115,9 +116,10 @@ pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named 
     }
 }
 
-/// Returns `Some(0)` if the object has no envelope, otherwise `None`. The 0 has no meaning.
+/// Returns `Some(0)` if the object has no envelope (`runtime.Unknown`), as in a list, otherwise `None`.
 ///
-/// List items have no envelope. In JSON, most list items begin with the field `metadata`, hence the name.
+/// The JSON function of the same name recognizes list items by their first field, and returns the position of
+/// the metadata. For protobuf, callers ignore the position, so the 0 has no meaning.
 pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
     // The position is not needed, because `identity` searches the whole message.
     envelope(bytes).is_none().then_some(0)

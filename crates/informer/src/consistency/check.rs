@@ -38,10 +38,14 @@ const PERIOD_MIN: Duration = Duration::from_secs(1);
 /// Delay between two attempts to get a snapshot.
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Maximum number of attempts to get a snapshot before a check is skipped.
+/// Maximum number of attempts to get a snapshot of the store for one check.
+///
+/// An attempt fails while the informer's queue contains changes. If all attempts fail, the check is skipped.
 const SETTLE_TRIES: u32 = 20;
 
-/// Maximum of `ListedFor::gap`: while a difference exists, at least one check in 64 requests a list.
+/// Maximum of [`ListedFor::gap`], in periodic checks.
+///
+/// While the same difference exists, at least every 64th check requests another list.
 const GAP_MAX: u32 = 64;
 
 /// Task that periodically compares the store of one informer with the server.
@@ -63,8 +67,8 @@ struct Source {
 
 /// A difference for which the check has already requested a list.
 ///
-/// A list may not remove the difference, so the check requests further lists after 1, 2, 4, … periodic
-/// checks.
+/// While the difference remains, the check requests further lists: the first after one more periodic check,
+/// and then after 2, 4, 8, … more checks, up to [`GAP_MAX`].
 struct ListedFor {
     fingerprint: u64,
     /// Number of periodic checks from one request for a list to the next.
@@ -82,7 +86,7 @@ impl ListedFor {
         }
     }
 
-    /// Counts a periodic check with the same difference, and returns whether to request another list.
+    /// Counts a periodic check that found this difference again. Returns whether to request another list.
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {
@@ -95,7 +99,9 @@ impl ListedFor {
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
-    /// Records the source ID of each reflector, and the signal that requests a list from the reflector.
+    /// Records the source ID, the `ListerWatcher` and the limits of each reflector.
+    ///
+    /// Also gives each reflector the receiving half of a channel, through which the check requests lists.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         let sources = reflectors.iter_mut().map(|reflector| {
             let (relist, signal) = RelistRequest::new();
@@ -118,7 +124,8 @@ impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
 }
 
 impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
-    /// Creates a check with the interval `every`. Returns `None` if the interval is zero.
+    /// Creates a check with the interval `every`, but at least [`PERIOD_MIN`]. Returns `None` if `every` is
+    /// zero.
     pub(crate) fn guest(
         every: Duration,
         commands: &mpsc::UnboundedSender<Command<K>>,

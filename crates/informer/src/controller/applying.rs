@@ -44,7 +44,9 @@ impl<T> DerefMut for Lent<T> {
 }
 
 impl<T: Send + 'static> Lent<T> {
-    /// Calls `work` with the value on the thread pool for blocking work, and returns the result.
+    /// Calls `work` with the held queue or store, and returns the result of `work`.
+    ///
+    /// `work` runs on the thread pool for blocking work.
     async fn lend<R: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut T) -> R + Send + 'static,

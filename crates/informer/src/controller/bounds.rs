@@ -2,7 +2,9 @@
 
 use crate::queue::BATCH;
 
-/// Default maximum of changes in an informer's queue, and in the channel to that queue.
+/// Default maximum number of changes in an informer's queue.
+///
+/// The channel from the reflectors to the queue has a separate limit with the same default.
 pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 
 /// Maximum sizes of an informer's batches and of its queue of changes.

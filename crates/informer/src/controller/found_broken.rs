@@ -8,9 +8,10 @@ use super::{Command, Serving};
 use crate::object::ObjectName;
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Marks stored objects as broken: `name`, and those in subsequent [`Command::FoundBroken`] commands.
+    /// Marks stored objects as broken: `name`, and those in the next [`Command::FoundBroken`] commands.
     ///
-    /// Returns the first other command, which the caller must execute.
+    /// Stops at the first other command, or when the batch is full. Returns that other command, which the
+    /// caller must execute, or `None` if the method has not received one.
     pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {
         let mut names = vec![name];
         let mut next = None;

@@ -33,7 +33,7 @@ pub struct ProcessLoop<K> {
     reflector: Reflector<K, Feed<K>>,
     #[derive_where(skip)]
     processing: Processing<K>,
-    /// Marks the process loop as stopped when dropped, after all other fields.
+    /// Marks the process loop as stopped when this guard is dropped. All other fields are dropped before it.
     #[derive_where(skip)]
     stopped: Option<StoppedGuard>,
 }

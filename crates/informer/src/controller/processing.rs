@@ -196,7 +196,8 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// Records a failure, and starts a pause if there were at least `waiting` failures in a row.
+    /// Records a failure. Starts a pause after at least `waiting` consecutive failures since the last success
+    /// or pause.
     ///
     /// `waiting` is the number of queued keys.
     fn failed(&mut self, waiting: usize) {

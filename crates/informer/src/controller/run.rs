@@ -209,7 +209,7 @@ fn loop_end(ended: Result<Option<FailureCause>, JoinError>) -> Option<FailureCau
     ended.unwrap_or_else(|error| Some(cancelled(LOOP, &error)))
 }
 
-/// Returns the cause of the failure after the informer's loop has ended before the shutdown.
+/// Returns the reason why the informer's loop ended without a shutdown signal. Such an end is a failure.
 fn ended_early(ended: Result<Option<FailureCause>, JoinError>) -> FailureCause {
     loop_end(ended).unwrap_or_else(|| FailureCause::Returned {
         part: Arc::from(LOOP),

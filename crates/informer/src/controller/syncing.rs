@@ -32,9 +32,10 @@ pub(super) struct Unconfirmed {
 }
 
 impl Unconfirmed {
-    /// Records that the reflector of a source has sent a change, a list or a bookmark.
+    /// Records that the reflector of `source` has sent a change, a list or a bookmark.
     ///
-    /// `waiting` is the length of the queue after the resulting changes were queued.
+    /// `waiting` is the number of changes in the queue, including those that the reflector has sent. Only the
+    /// first call for each source has an effect.
     pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
         if self.sources.remove(&source) {
             self.left_in_queue = waiting;
@@ -94,7 +95,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
     }
 
-    /// Returns whether the objects of a warm start, if any, are confirmed.
+    /// Returns whether the server has confirmed the objects that a warm start loaded. Returns `true` if no
+    /// warm start has loaded objects.
     fn is_confirmed(&self) -> bool {
         let queue = &self.parts.queue;
         let Some(unconfirmed) = &self.unconfirmed else {
@@ -119,7 +121,9 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
     }
 
-    /// Returns a snapshot that contains every change up to its revisions, or the reason why there is none.
+    /// Returns a snapshot of the store, or the reason why there is none.
+    ///
+    /// For each source, the snapshot contains a revision and every change up to this revision.
     fn settled_snapshot(&self) -> Result<Snapshot<K>, NoSnapshot> {
         let queue = &self.parts.queue;
         if !self.parts.report.status.is_synced() {

@@ -35,7 +35,10 @@ use crate::{
 
 /// Function that returns the names of the objects on which an indexed object depends.
 pub(super) type DependsOn<K> = Box<dyn Fn(&K) -> Result<Vec<ObjectName>, String> + Send + Sync>;
-/// Computes an object's values from the object and the existing objects on which it depends.
+/// Function that returns the index values of an indexed object.
+///
+/// The arguments are the indexed object, and the objects on which it depends. Objects that are not in the
+/// cache or that failed to decode are omitted.
 pub(super) type ValuesOf<K, O> =
     Box<dyn Fn(&K, &[Arc<O>]) -> Result<Vec<Arc<str>>, String> + Send + Sync>;
 
@@ -86,7 +89,8 @@ impl Board {
     }
 }
 
-/// Lock of a handler on the index entries of one object, until this value is dropped.
+/// Exclusive permission to change the index entries of one object. Dropping this value releases the
+/// permission.
 struct Claim {
     board: Arc<Board>,
     name: ObjectName,
@@ -132,7 +136,8 @@ impl Claim {
     }
 }
 
-/// Computes the values of indexed objects from two caches, and stores the values in the [`Board`].
+/// Computes the index values of the indexed objects from two caches, and stores these values in the
+/// [`Board`].
 pub(super) struct Maintenance<K, O> {
     pub(super) name: Arc<str>,
     pub(super) objects: Indexer<K>,

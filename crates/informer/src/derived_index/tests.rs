@@ -121,12 +121,16 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// Runs the next operations of the test. Stops after the first operation `Answer`.
+/// Runs the next operations of the test while the index calls one of its functions.
+///
+/// Stops after the first operation `Answer`, or if no operation remains.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }
 
-/// Runs the next operation. Returns `false` if it is `Answer`, or if none remains.
+/// Removes the next operation from the script and runs it.
+///
+/// Runs nothing and returns `false` if this operation is `Answer`, or if no operation remains.
 fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     let mut guard = world.lock();
     let World {
@@ -162,7 +166,8 @@ fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     true
 }
 
-/// Polls the handler's pending future once, or the future of its next event.
+/// Polls the handler's pending future once. If the handler has no pending future, polls the future that
+/// handles its next event.
 fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     let mut waiting = {
         let mut world = world.lock();

@@ -26,10 +26,10 @@ const IDLE_GRACE: Duration = Duration::from_secs(60);
 
 /// Configures a [`SharedInformerFactory`]: its client and the options of all its informers.
 ///
-/// An option can be set in three places. In order of precedence, these are the [`InformerOptions`] of a
-/// request, the options of this builder for a type, and the options of this builder for all informers.
-/// [`InformerOptions`] has a table of the precedence. If two calls set the same option, the later call
-/// applies.
+/// An option can be set in three places. In order of precedence, these are the [`InformerOptions`] with which
+/// an informer is requested, the options of this builder for a type, and the options of this builder for all
+/// informers. [`InformerOptions`] has a table of the precedence. If two calls set the same option, the later
+/// call applies.
 #[must_use]
 pub struct FactoryBuilder {
     client: Arc<dyn ClientSource>,

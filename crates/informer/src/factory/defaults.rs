@@ -102,9 +102,11 @@ impl Defaults {
         Scope::resolve(&levels, is_namespaced)
     }
 
-    /// Returns the options `own`, completed with the defaults of the type and of all kinds.
+    /// Returns the options `own`. An option that `own` does not set has its default for the type `K`, or else
+    /// its default for all kinds.
     ///
-    /// [`Defaults::scope`] and [`Defaults::transform`] return the options that can differ between namespaces.
+    /// For the options that can differ between namespaces, callers use [`Defaults::scope`] and
+    /// [`Defaults::transform`] instead.
     pub(super) fn complete<K: 'static>(&self, own: InformerOptions<K>) -> InformerOptions<K> {
         let of_type = self.of_type::<K>();
         let options = of_type.fold(own, InformerOptions::or);

@@ -104,8 +104,10 @@ impl Definitions {
 impl SharedInformerFactory {
     /// Returns a function that subscribes to the `CustomResourceDefinition` of the kind in `key`.
     ///
-    /// The function returns `None` if the factory does not watch definitions, or is shut down, or if no
-    /// `CustomResourceDefinition` can define the kind.
+    /// The returned function returns `None` in each of these cases:
+    /// - the factory does not watch definitions;
+    /// - the factory has been dropped or shut down;
+    /// - no `CustomResourceDefinition` can define the kind.
     pub(super) fn will_follow(
         &self,
         key: &Key,

@@ -158,7 +158,7 @@ impl SharedInformerFactory {
     /// discovery.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the request.
+    /// Dropping the future cancels the pending request.
     #[doc(alias = "ServerPreferredResources")]
     pub async fn discover_all(&self) -> Result<Vec<Discovered>, DiscoverError> {
         discovery::discover_all(&*self.inner.client).await

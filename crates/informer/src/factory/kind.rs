@@ -96,7 +96,8 @@ pub enum KindError {
 /// Checks whether a kind can have an informer, without a request to the server.
 ///
 /// # Errors
-/// Returns [`KindError::Malformed`] for an invalid name, or [`KindError::NotWatchable`].
+/// Returns [`KindError::Malformed`] for an invalid name. Returns [`KindError::NotWatchable`] if the kind is
+/// known not to support list and watch.
 pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
     let ApiResource {
         group,

@@ -111,7 +111,9 @@ impl<K> Transforms<K> {
         }
     }
 
-    /// Returns each transform's namespace and address, by which transforms are compared.
+    /// Returns the namespace and the memory address of each transform, for comparisons of transforms.
+    ///
+    /// The namespace is `None` for the transform for all namespaces.
     fn addresses(&self) -> impl Iterator<Item = (Option<&str>, usize)> {
         let everywhere = self.everywhere.iter().map(|transform| (None, transform));
         let by_namespace = self.by_namespace.iter();

@@ -165,8 +165,8 @@ impl Registry {
 
     /// Returns the informer of a key, and calls `make` to create it if there is none.
     ///
-    /// Replaces an informer that has ended or is ending, except after the shutdown. Starts the informer if
-    /// `want` is [`Want::Held`].
+    /// Replaces an informer that has ended or is ending. After the shutdown of the factory, returns such an
+    /// informer instead. Starts the informer if `want` is [`Want::Held`] and the factory was not shut down.
     ///
     /// # Errors
     /// Returns the error of `accept`, which receives the informer's options; the informer is then not pinned
@@ -203,12 +203,13 @@ impl Registry {
         accepted.map(|()| Lookup { informer, id })
     }
 
-    /// Returns the informer of a key, or `None` if there is none or if it has ended or is ending.
+    /// Returns the informer of a key, or `None` if the registry has no informer of this key.
     ///
-    /// After the shutdown, also returns an informer that has ended or is ending.
+    /// `want` determines how long the returned informer is kept running. Before the shutdown of the factory,
+    /// an informer that has ended or is ending counts as missing. After the shutdown, it is returned.
     ///
     /// # Errors
-    /// Returns the error of `accept`, which receives the informer's options.
+    /// Returns the error of `accept`, which receives the informer's options and can reject the informer.
     pub(super) fn get_if<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
@@ -264,7 +265,7 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Removes the function that runs an informer from `entry`, and returns it with its argument.
+    /// Takes the function that runs the informer out of `entry`, and returns it with its argument, if any.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {
@@ -372,8 +373,8 @@ impl Registry {
         Some(registered.informer.clone())
     }
 
-    /// Removes a hold of an informer. Starts the idle grace period if the informer has no pin and no other
-    /// hold.
+    /// Removes one of the holds that keep an informer running. Starts the idle grace period if this was the
+    /// last hold and the informer is not pinned.
     pub(super) fn release(&self, id: EntryId) {
         let mut state = self.state.lock();
         let Some(entry) = state.entry(id) else {
@@ -389,7 +390,7 @@ impl Registry {
 
     /// Removes an informer whose idle grace period has passed.
     ///
-    /// Returns `false` and keeps the informer if it has a pin or a hold.
+    /// Returns `false` and keeps the informer if it has a pin ([`Want::Pinned`]) or a hold ([`Want::Held`]).
     pub(super) fn retire(&self, id: EntryId) -> bool {
         let mut state = self.state.lock();
         if state.entry(id).is_some_and(|entry| entry.is_wanted()) {
@@ -458,7 +459,7 @@ impl State {
 
     /// Inserts a new informer, and returns the entry that it replaces.
     ///
-    /// The caller must drop the entry without the registry's lock, because the drop runs user code.
+    /// The caller must not hold the registry's lock when it drops the entry, because the drop runs user code.
     fn insert<K: Send + Sync + 'static>(&mut self, key: &Key, new: New<K>) -> Option<Entry> {
         let id = EntryId(self.next_id);
         self.next_id += 1;

@@ -191,7 +191,10 @@ impl Section {
         }
     }
 
-    /// Excludes the given namespaces with the field selector, so they are not listed twice.
+    /// Adds conditions to the field selector of this section, which exclude the given namespaces.
+    ///
+    /// Each of these namespaces has a section of its own. Without the conditions, its objects would be listed
+    /// twice.
     fn leave_out(&mut self, namespaces: &[&str]) {
         let named = namespaces.iter().filter(|namespace| **namespace != ALL);
         let excluded = named.map(|namespace| format!("metadata.namespace!={namespace}"));

@@ -1,6 +1,6 @@
 //! Fills new indices of a store while the store's writer continues to apply changes.
 //!
-//! [`IndexBuild`] runs in its own task, in rounds. The first round indexes all objects of the store. Each
+//! [`IndexBuild`] runs in the task that adds the indices, in rounds. The first round indexes all objects of the store. Each
 //! later round indexes the objects that changed during the previous round. The writer indexes the objects
 //! that change during the last round. This module does not add the new indices to the store. The writer does.
 
@@ -25,7 +25,8 @@ const NEAR: usize = crate::queue::BATCH;
 
 /// Maximum number of rounds of an [`IndexBuild`].
 ///
-/// Without this limit, the build would never end if objects change faster than the build indexes them.
+/// After this number of rounds, the build ends, and the writer indexes the remaining objects. Without this
+/// limit, the build would never end if objects change faster than the build indexes them.
 const ROUNDS: usize = 8;
 
 /// New indices, not yet in the store, of the objects in the snapshot `base`.
@@ -39,7 +40,8 @@ impl<K> IndexBuild<K> {
     /// Creates one empty index for each index function in `indexers`.
     ///
     /// # Errors
-    /// Returns an error if two indices have the same name, or if the store has an index with this name.
+    /// Returns an error if two of the new indices have the same name, or if the store already has an index
+    /// with the name of a new index.
     pub(crate) fn new(indexers: Indexers<K>, store: &Snapshot<K>) -> Result<Self, DuplicateIndex> {
         store.root().check_names(indexers.names())?;
         Ok(Self {
@@ -49,10 +51,14 @@ impl<K> IndexBuild<K> {
         })
     }
 
-    /// Indexes the objects of a store that continues to change. `now` returns its current snapshot.
+    /// Indexes the objects of a store while the store continues to change.
+    ///
+    /// Each round indexes the changes up to a new snapshot of the store, which `now` returns. The method
+    /// returns after a round with at most [`NEAR`] objects, or after [`ROUNDS`] rounds.
     ///
     /// # Cancel safety
-    /// Not cancel safe: after the future is dropped, the indices are incomplete and must be discarded.
+    /// Not cancel safe: if the future is dropped before it completes, the indices are incomplete and must be
+    /// discarded.
     pub(crate) async fn approach(&mut self, now: impl Fn() -> Snapshot<K>) {
         for _ in 0..ROUNDS {
             if self.follow_in_slices(now()).await <= NEAR {

@@ -37,7 +37,7 @@ pub enum Change<K> {
         /// Whether the object is from the first list of the reflector that received it.
         in_initial_list: bool,
     },
-    /// An object that was already in the cache was received again, changed or unchanged.
+    /// An object that was already in the cache was updated, or its unchanged state is delivered again.
     Updated {
         /// The previous state of the object in the cache.
         old: Object<K>,

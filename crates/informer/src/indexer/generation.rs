@@ -35,7 +35,8 @@ pub(super) struct Generation<K> {
     free: Free<K>,
 }
 
-/// Minimum entries of a root that another task frees; freeing a smaller root takes under 1 ms.
+/// A root with fewer entries than this number is always freed by the task that drops the root. Freeing such a
+/// root takes under 1 ms.
 const FREED_IN_PLACE: usize = 1_000;
 
 impl<K> Generation<K> {

@@ -208,8 +208,8 @@ pub trait IndexRef {
 
     /// Returns whether this reference identifies the index whose name is `name`.
     ///
-    /// A reference by name compares the text of the names. A token compares their addresses, because it
-    /// identifies only the index for which it was created.
+    /// A reference by name compares the texts of both names. An [`IndexToken`] identifies only the index for
+    /// which it was created. It therefore compares whether both names are the same allocation.
     fn refers_to(&self, name: &Arc<str>) -> bool {
         **name == *self.index_name()
     }

@@ -52,7 +52,8 @@ enum Test {
     NotInNamespace(String),
     /// The object must not have this value in the index.
     Not(usize, Arc<str>),
-    /// The index value must be non-empty if the flag is true, and otherwise empty or absent.
+    /// If the flag is true, the object must have a non-empty value in the index. If the flag is false, the
+    /// object must not have a non-empty value in the index.
     Filled(usize, bool),
     /// The object's name must equal this name if the flag is true, and otherwise differ.
     Named(String, bool),
@@ -210,7 +211,8 @@ impl Plan {
 
 /// Maximum number of objects that one call of [`Plan::slice`] visits.
 ///
-/// Each call first searches for its start, which costs about as much as visiting some dozens of objects.
+/// Each call first searches for the object at which the visit starts. This search costs about as much as
+/// visiting some dozens of objects.
 const SLICE: usize = 64;
 
 fn selected<'a, K: 'a>(

@@ -1,6 +1,8 @@
-//! Defines [`Root`]: one immutable state of a store, which a reader's snapshot contains.
+//! Defines [`Root`], which contains one state of a store: its objects, indices and revisions.
 //!
-//! This module reads roots and updates their revisions. The module `store` changes the objects and indices.
+//! The writer changes its own root. A reader's snapshot contains a clone of this root, and the clone never
+//! changes. The methods in this module read a root and change its revisions. The methods in the module
+//! `store` change the objects and indices of a root.
 
 use std::{
     collections::BTreeMap,
@@ -26,8 +28,8 @@ pub(super) struct Root<K> {
     pub(super) indices: Arc<Vec<Index<K>>>,
     /// Revision that the store has reached for the default `SourceId`.
     ///
-    /// A source is one reflector with its own list and watch. Most informers have only the default source, so
-    /// their writes do not copy the `revisions` map.
+    /// A source is one reflector with its own list and watch. Most informers have only the default source.
+    /// With this separate field, a write of the default source does not copy the `revisions` map.
     first_revision: ResourceVersion,
     /// Revisions that the store has reached for all sources except the default source.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
@@ -41,9 +43,11 @@ pub(super) struct Root<K> {
     pub(super) wire_bytes: u64,
     /// Number of entries of each source, including entries that can't be decoded.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
-    /// Decides whether the task that drops a root also frees it; `None` in a store without an informer.
+    /// Decides which task frees the memory of this root when the root is dropped.
+    ///
+    /// `None` in a store without an informer. The task that drops the root then frees the memory.
     generation: Option<Arc<Generation<K>>>,
-    /// Counter of undecoded entries; `None` if the store does not decode on demand.
+    /// Number of objects that no read has decoded yet; `None` if the store does not decode on demand.
     pub(super) unread: Option<Arc<UnreadMoment>>,
 }
 
@@ -89,7 +93,9 @@ impl<K> Root<K> {
         move |entry| are_all_live || entry.is_live()
     }
 
-    /// Returns the last state of an object that handlers have received, if any.
+    /// Returns the object state that handlers last received for `entry`.
+    ///
+    /// Returns `None` if handlers have received no state of this object.
     pub(super) fn told<'a>(
         &'a self,
         name: &ObjectName,

@@ -51,7 +51,7 @@ fn object(text: &str) -> Object<K> {
     Object::new(map(text)).unwrap()
 }
 
-/// Creates an object that failed to decode, from text such as `namespace/name@revision`.
+/// Creates an object that failed to decode. `text` is its name and revision: `namespace/name@revision`.
 fn broken(text: &str) -> Object<K> {
     let (name, revision) = text.split_once('@').unwrap();
     let name: ObjectName = name.parse().unwrap();

@@ -188,7 +188,9 @@ impl<K, V> Node<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> Node<K, V> {
-    /// Inserts an entry into this subtree. Returns the previous value, and the result of a split.
+    /// Inserts an entry into this subtree.
+    ///
+    /// Returns the previous value of the key, and the new right node if this node was split.
     ///
     /// `is_last` is true if this node is the rightmost node of its level.
     fn insert<const WIDTH: usize>(
@@ -249,7 +251,10 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Appends `right`, the next node on the same level, which `key` separates from this node.
+    /// Moves the contents of `right` to the end of this node.
+    ///
+    /// `right` is the next node on the same level. `key` is the key that separates the two nodes in the
+    /// parent.
     fn append(&mut self, key: K, right: Self) {
         match (self, right) {
             (Self::Leaf(left), Self::Leaf(right)) => {
@@ -330,7 +335,8 @@ fn some_of<K, V>(
 
 /// Returns the position of a key, like `slice::binary_search`.
 ///
-/// Uses conditional branches, unlike the standard library, so the processor can load the next key early.
+/// Unlike the standard library, uses conditional branches, so that the CPU can predict the next position and
+/// load the key there early.
 fn search<K: Ord>(keys: &[K], key: &K) -> Result<usize, usize> {
     let (mut low, mut high) = (0, keys.len());
     while low < high {

@@ -229,11 +229,13 @@ impl<K> IndexerWriter<K> {
         Ok(())
     }
 
-    /// Adds indices to the store, and fills the indices with the store's objects. Returns the errors of index
-    /// functions.
+    /// Adds indices to the store, and fills the indices with the store's objects.
+    ///
+    /// If an index function fails for an object, the index omits the object. On success, this method returns
+    /// all these failures as [`IndexError`] values.
     ///
     /// # Errors
-    /// Returns an error if an index with one of these names exists. No index is then added.
+    /// Returns an error if an index with one of these names exists. In this case, no index is added.
     #[doc(alias = "AddIndexers")]
     pub fn add_indexers(
         &mut self,

@@ -1,8 +1,8 @@
 //! [`CompactReader`] reads the members of JSON objects without a parser and without copying them.
 //!
-//! The reader supports the JSON that API servers write. It returns `None` if the JSON has white space between
-//! tokens, or if a string that it returns contains an escape. The caller must then use a parser. The reader
-//! does not check that a skipped value is valid JSON.
+//! The reader supports the JSON that API servers write. A method returns `None` if it finds white space in
+//! place of a token, or an escape in a string whose text it reads. The caller must then use a parser. The
+//! reader does not check that a skipped value is valid JSON.
 
 use memchr::memchr2;
 

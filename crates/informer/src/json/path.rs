@@ -5,7 +5,8 @@
 
 use std::fmt::Write;
 
-/// An array or object around the error, with the index or key at the error.
+/// An array or object that contains the position of the error, with the index or key of the value at that
+/// position.
 enum Container<'a> {
     /// The index, or `None` before the first item.
     Array(Option<usize>),

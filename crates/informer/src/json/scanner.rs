@@ -20,7 +20,7 @@ pub(crate) struct ValueScanner {
     scalar: bool,
     /// Number of objects and arrays found so far, including the value itself.
     opened: usize,
-    /// Number of ended objects and arrays directly inside the outermost one.
+    /// Number of objects and arrays directly inside the scanned value whose ends were found so far.
     pub(crate) closed_inside: u32,
 }
 
@@ -169,7 +169,13 @@ impl ValueScanner {
         Some(Step::GoesOn(BLOCK))
     }
 
-    /// Updates the depth at each bracket, and returns the index after the value if it ends.
+    /// Updates the depth for each bracket in a block.
+    ///
+    /// If the value ends in the block, returns the index in the block after the end of the value. Otherwise
+    /// returns `None`.
+    ///
+    /// Bit `i` of `opening` is set if byte `i` of the block is an opening bracket. `closing` contains the
+    /// closing brackets in the same way.
     fn follow(&mut self, opening: u64, closing: u64) -> Option<usize> {
         let mut brackets = opening | closing;
         while brackets != 0 {

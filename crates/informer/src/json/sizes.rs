@@ -110,7 +110,7 @@ impl<'h, T> Counting<'h, T> {
         Self::new(inner, heap, 0)
     }
 
-    /// Wraps `inner` in a [`Counting`] with the values of the fields `heap` and `room` of this one.
+    /// Wraps `inner` in a new [`Counting`] that has the same `heap` and `room` as `self`.
     #[inline]
     fn with<U>(&self, inner: U) -> Counting<'h, U> {
         Counting::new(inner, self.heap, self.room)

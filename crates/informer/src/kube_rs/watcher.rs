@@ -101,7 +101,8 @@ impl<K> Stream for Watcher<K> {
 
 /// Converts an informer's events to kube's events.
 ///
-/// kube's stores accept no deletion before `InitDone`, so such a deletion is delivered after it.
+/// kube's stores accept no deletion before `InitDone`. If the informer reports a deletion before `InitDone`,
+/// the deletion is delivered after `InitDone`.
 #[derive_where(Default)]
 struct Words<K> {
     synced: bool,
@@ -148,7 +149,9 @@ impl<K> Words<K> {
         }
     }
 
-    /// Returns the next deferred deletion, but `None` before `InitDone`.
+    /// Removes and returns a deletion that the informer reported before `InitDone`.
+    ///
+    /// Returns `None` before `InitDone` is delivered, and if no such deletion remains.
     fn late(&mut self) -> Option<Told<Shared<K>>> {
         if !self.synced {
             return None;

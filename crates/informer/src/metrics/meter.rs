@@ -17,7 +17,7 @@ use crate::panics::confined;
 
 /// Reports the events of one informer to the program's metrics collector, if there is one.
 ///
-/// The collector's [`InformerMetrics`] are dropped with the last clone.
+/// The collector's [`InformerMetrics`] are dropped with the last clone of the meter.
 #[derive(Clone, Default)]
 pub(crate) struct Meter(Option<Arc<Inner>>);
 
@@ -31,7 +31,8 @@ struct Inner {
 impl Meter {
     /// Registers an informer with a collector, and creates the meter.
     ///
-    /// `sampled` receives the counter of queued changes, which [`Meter::queued`] updates.
+    /// `sampled` returns the source of the values that the collector reads through an [`InformerSampler`].
+    /// The argument of `sampled` is the counter of queued changes, which [`Meter::queued`] updates.
     pub(crate) fn new(
         metrics: Option<&Arc<dyn Metrics>>,
         identity: &InformerIdentity,
@@ -100,7 +101,10 @@ impl Meter {
         })
     }
 
-    /// Reports a batch to the collector, after the batch has reached the handlers' buffers.
+    /// Reports an applied batch to the collector. If `timer` is `None`, reports nothing.
+    ///
+    /// The caller must have added the events of the batch to the handlers' buffers, because the reported
+    /// duration includes this step.
     pub(crate) fn batch_ended(&self, timer: Option<BatchTimer>) {
         let Some(timer) = timer else { return };
         self.observe(|| Observed::Batch {

@@ -28,8 +28,9 @@ use crate::{clock, object::ObjectName};
 
 /// Stream of the names of objects whose write or deletion lapsed. Created by [`MutationCache::lapsed`].
 ///
-/// A write or deletion lapses when the overlay drops it before the cache has contained its result. The stream
-/// ends when the informer ends.
+/// A [`MutationCache`] is an overlay of local writes and deletions over an informer's cache. A write or
+/// deletion lapses when the overlay drops it before the cache has contained its result. The stream ends when
+/// the informer ends.
 ///
 /// While the stream is not polled, it holds each name at most once. After the stream is dropped, the overlay
 /// no longer records names for it.

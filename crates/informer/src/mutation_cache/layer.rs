@@ -190,8 +190,9 @@ impl<K: Resource> Layer<K> {
 
     /// Returns the state that readers see for `name`.
     ///
-    /// First drops all expired writes and deletions, and the write of `name` if the cache has reached the
-    /// write's revision or has removed the object.
+    /// First drops the expired writes and deletions, or all writes and deletions if the server's revision
+    /// decreased. Also drops the write of `name` if the cache has reached the write's revision or has removed
+    /// the object.
     pub(super) fn view(&mut self, name: &ObjectName, cache: &Snapshot<K>) -> View<K> {
         self.forget(cache);
         self.settle_name(name, cache);
@@ -209,7 +210,8 @@ impl<K: Resource> Layer<K> {
             .collect()
     }
 
-    /// Calls [`Self::settle`], and returns the number of remaining local writes.
+    /// Drops the superfluous local writes and deletions ([`Self::settle`]), and returns the number of the
+    /// remaining writes.
     pub(super) fn pending(&mut self, cache: &Snapshot<K>) -> usize {
         self.settle(cache);
         self.written.len()
@@ -313,9 +315,9 @@ impl<K: Resource> Layer<K> {
 }
 
 impl<K: Resource> PendingWrite<K> {
-    /// Returns the reason why the local write of `name` has ended, if it has ended.
+    /// Returns the reason to drop the local write of `name`, or `None` if `cache` gives no reason.
     ///
-    /// `sources` is the number of the cache's reflectors.
+    /// `sources` is the number of reflectors that fill the cache.
     fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
         let cached = cache.get(name);
         let same = cached.is_some_and(|cached| cached.uid() == self.object.uid());

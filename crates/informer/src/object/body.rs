@@ -60,7 +60,8 @@ pub(super) struct Broken {
 pub(super) const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 impl<K> Body<K> {
-    /// Returns the decoded object. A lazy body keeps it instead of its bytes if `is_kept` is true.
+    /// Returns the decoded object. If `is_kept` is true, a lazy body then stores this object instead of its
+    /// encoded bytes.
     pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
         match self {
             Self::Live(live) => Ok(Arc::clone(&live.object)),
@@ -272,9 +273,10 @@ impl<K> Form<K> {
         }
     }
 
-    /// Returns this form, but a packed cache stores received objects uncompressed at first.
+    /// Returns a packed form that stores received objects uncompressed at first. Returns any other form
+    /// unchanged.
     ///
-    /// [`Housekeeping`] compresses these objects later, so that events do not wait for compression.
+    /// [`Housekeeping`] compresses the objects later, so that events do not wait for compression.
     pub(crate) fn urgent(self) -> Self {
         match self {
             Self::Decoded | Self::Lazy(_) => self,
@@ -330,7 +332,9 @@ impl<K> Form<K> {
         Some(Object::with_body(name, identity, wire_bytes, body))
     }
 
-    /// Converts a decoded object, which a transform has changed, to this form.
+    /// Converts a decoded object to this form.
+    ///
+    /// The lazy form stores such an object decoded, so it returns the object unchanged.
     pub(crate) fn convert(&self, object: Object<K>) -> Object<K> {
         match self {
             // The lazy form also stores a changed object decoded.
@@ -381,12 +385,15 @@ pub(crate) trait Housekeeping<K>: Send {
     fn handed_on(&mut self, object: &Object<K>);
 
     /// Starts the compression of all objects that were passed to [`handed_on`](Self::handed_on).
+    ///
+    /// The reflector calls this method before it sends a bookmark to the store.
     fn paused(&mut self);
 
-    /// Creates a compression dictionary if necessary. Called after objects were decoded.
+    /// Creates a compression dictionary if necessary, and compresses the objects of `staged` with a new
+    /// dictionary.
     ///
-    /// `staged` returns the objects of the list in progress, and `more_comes` is whether the server will send
-    /// more objects of this list.
+    /// The reflector calls this method after it has decoded objects. `staged` returns the received objects of
+    /// the list in progress, and `more_comes` is whether the server will send more objects of this list.
     fn decoded<'a>(
         &'a mut self,
         staged: StagedObjects<'a, K>,

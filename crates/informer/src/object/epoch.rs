@@ -23,7 +23,9 @@ impl Epoch {
         suspicions: 0,
     };
 
-    /// The epoch of objects loaded from a saved store, all of which the first list replaces.
+    /// The epoch of the objects that the user passed to `InformerBuilder::known_objects`.
+    ///
+    /// The first list has another epoch, so it replaces such an object even if the revision is equal.
     pub(crate) const NONE: Self = Self {
         rollbacks: u16::MAX,
         suspicions: u16::MAX,

@@ -142,7 +142,10 @@ impl<T> LabelSet<T> {
 }
 
 impl<T: Default> LabelSets<T> {
-    /// Returns the shared label set of these labels; a repeated key has its last value.
+    /// Returns the set of `labels`, which all objects with equal labels share.
+    ///
+    /// If a key occurs several times in `labels`, the set contains the last value. Labels are not shared if
+    /// their hash equals the hash of other labels in use.
     pub(super) fn shared<'l>(
         &self,
         labels: impl Iterator<Item = (&'l str, &'l str)>,

@@ -66,7 +66,7 @@ impl ObjectName {
         self.text.get(..(self.name_at as usize).checked_sub(1)?)
     }
 
-    /// Returns the namespace and name from `identity`, if it has a name.
+    /// Returns the namespace and name in `identity`, or `None` if `identity` contains no name.
     pub(crate) fn of(identity: &Identity<'_>) -> Option<Self> {
         let IdentityMetadata {
             name, namespace, ..

@@ -132,7 +132,9 @@ impl Hash for ResourceVersion {
     }
 }
 
-/// Compares decimal numbers; any other texts are equal or incomparable.
+/// Orders two revisions by value if both are decimal numbers without leading zeros.
+///
+/// Any other two revisions are equal or incomparable. The comparison ignores the epochs.
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         fn digits(text: &str) -> Option<(usize, &str)> {

@@ -106,7 +106,7 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Summary of the notifications that another thread splits into single events.
+/// Summary of the waiting notifications while another thread merges new notifications into them.
 struct Unfolding {
     messages: usize,
     /// Sequence number of the oldest waiting notification, and the time when its changes were applied to the
@@ -368,7 +368,7 @@ impl<K> Buffer<K> {
         may
     }
 
-    /// Records that the notification in progress is delivered, and wakes the waiting tasks.
+    /// Records that the notification in progress is delivered. Wakes the tasks that wait for the listener.
     pub(crate) fn finish(&self) {
         self.state.lock().finish();
         self.idle.notify_waiters();

@@ -37,6 +37,7 @@ pub struct HandlerStatus {
     pub discarded: u64,
     /// Number of times that the handler panicked.
     pub panics: u64,
-    /// Whether the handler has handled all objects of its initial state, which ends with the `Synced` event.
+    /// Whether the handler has processed the `Synced` event, which follows all events of the handler's
+    /// initial list.
     pub synced: bool,
 }

@@ -176,7 +176,9 @@ impl SyncReport {
     }
 }
 
-/// Calls a handler with each event of its buffer, and reports the handled `Synced` event.
+/// Calls a handler with each event of the handler's buffer.
+///
+/// After the handler has handled the `Synced` event, reports this to the handler's registration.
 pub(crate) async fn listen<K, E, H>(
     handler: H,
     listening: Listening<K, E>,

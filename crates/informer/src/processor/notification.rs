@@ -18,7 +18,7 @@ pub(crate) enum Notification<K> {
     One(Event<K>),
     /// A deletion of an object, and a later addition with the same name.
     Both(Event<K>, Event<K>),
-    /// The initial state of a listener: the objects in the cache when it was added.
+    /// The initial state of a listener: the objects in the cache when the listener was added.
     Join(Snapshot<K>),
     /// A list that replaced the cache's state `old` with the state `new`.
     Replaced {
@@ -92,7 +92,7 @@ pub(crate) trait Events<K> {
     /// With each call, the caller confirms that the previous event has been delivered.
     fn next(&mut self) -> Option<Event<K>>;
 
-    /// Returns the number of events of the notification that `next` has not returned yet.
+    /// Returns the number of events in the current notification that `next` still has to return.
     fn rest(&self) -> u64;
 }
 

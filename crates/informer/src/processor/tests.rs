@@ -82,7 +82,7 @@ fn buffer(policy: ListenerBuffer) -> (Arc<Buffer<Pod>>, Arc<Notify>) {
     (Arc::new(buffer), room)
 }
 
-/// Receives all waiting events of a buffer, as one line of text.
+/// Receives all waiting events of a buffer, and returns them as one line of text.
 fn received(buffer: &Buffer<Pod>) -> String {
     let mut events = Vec::new();
     while let Some(Some(mut expansion)) = buffer.next().now_or_never() {

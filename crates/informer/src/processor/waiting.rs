@@ -63,7 +63,8 @@ impl<K> Waiting<K> {
 
     /// Adds a message, or merges it with waiting messages about the same objects.
     ///
-    /// `since` is when the oldest change was applied. Returns the number of events that merging eliminated.
+    /// `since` is the time at which the oldest change in the message was applied to the cache. Returns the
+    /// number of events that merging eliminated.
     pub(super) fn push(&mut self, notification: Notification<K>, since: Instant) -> u64 {
         let number = self.pushed;
         self.pushed += 1;

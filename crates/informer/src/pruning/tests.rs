@@ -346,7 +346,8 @@ fn object() -> impl Strategy<Value = Value> {
 
 /// Removes the members at the paths in `pruned`.
 ///
-/// If `kept` is not empty, also removes all members that are neither on a path in `kept` nor below its end.
+/// If `kept` is not empty, also removes each other member, unless the member's path is the beginning of a
+/// path in `kept`, or begins with a path in `kept`.
 fn cut_tree(value: &mut Value, at: &mut Vec<String>, pruned: &[Vec<String>], kept: &[Vec<String>]) {
     let Value::Object(members) = value else {
         return;

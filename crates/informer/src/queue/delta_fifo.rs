@@ -265,9 +265,10 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Queues a bookmark at the end of the queue.
+    /// Queues a bookmark at the end of the queue. Does nothing if `revision` is unset.
     ///
-    /// If the source already has a bookmark after the last queued key, updates its revision instead.
+    /// If a bookmark of the source already follows the last queued key, the method only updates the revision
+    /// of that bookmark, and never to a lower one.
     fn bookmark(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;

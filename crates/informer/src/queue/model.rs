@@ -201,7 +201,9 @@ impl Sync {
         self.0.entry(source).or_insert(0);
     }
 
-    /// Records a list with `count` items, and returns whether it is the source's first list and is empty.
+    /// Records that a list with `count` items was queued. Does nothing if the source already has a count.
+    ///
+    /// Returns whether the list has no items and the source had no count.
     fn list(&mut self, source: u32, count: usize) -> bool {
         let is_first = !self.0.contains_key(&source);
         self.0.entry(source).or_insert(count);

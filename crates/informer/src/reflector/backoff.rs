@@ -9,7 +9,8 @@ use tokio::time::Instant;
 /// Settings for the pauses after failed attempts. The pauses grow exponentially.
 ///
 /// Each pause is random, uniformly distributed in [d, 2d). The first d is `initial`. Every failure doubles d,
-/// up to `cap`.
+/// up to `cap`. If the server requests a longer pause with `Retry-After`, the pause has that length, up to
+/// [`RETRY_AFTER_MAX`](crate::limits::RETRY_AFTER_MAX).
 ///
 /// When attempts succeed again and none fails for `reset_after`, the next failure resets d to `initial`.
 #[doc(alias = "BackoffManager")]
@@ -22,7 +23,8 @@ pub struct BackoffConfig {
     pub initial: Duration,
     /// Limit for the minimum of a pause. Each failure doubles the minimum, up to this value.
     ///
-    /// A pause is less than twice its minimum. Default: 30 s, so a pause is less than 60 s.
+    /// A pause is less than twice its minimum, unless the server requests a longer one with `Retry-After`.
+    /// Default: 30 s, so other pauses are shorter than 60 s.
     pub cap: Duration,
     /// Time without failures after which the next failure starts with `initial` again. Default: 2 min.
     ///
@@ -91,11 +93,11 @@ impl Backoff {
         pause
     }
 
-    /// Records a failure after which one retry without a pause is allowed, and returns the pause before the
-    /// next attempt.
+    /// Records a failure of a kind that allows a retry without a pause, and returns the pause before the next
+    /// attempt.
     ///
-    /// The pause is zero only for the first such failure after an outage, or after `reset_after` without
-    /// failures.
+    /// The pause is zero only if this is the first failure since the reflector started, the first since the
+    /// last outage ([`out`](Self::out)), or the first after `reset_after` without failures.
     pub(crate) fn first_is_free(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         if std::mem::take(&mut self.fresh) {

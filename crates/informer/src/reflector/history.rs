@@ -67,7 +67,7 @@ impl History {
         self.is_unavailable
     }
 
-    /// Returns whether the most recent expired or unusable watch had requested `revision`.
+    /// Returns whether the most recent watch that expired or sent unusable data had requested `revision`.
     pub(super) fn is_stuck_at(&self, revision: &ResourceVersion) -> bool {
         self.stuck_at.as_ref() == Some(revision)
     }
@@ -127,7 +127,8 @@ impl History {
 
     /// Records that a watch from the last revision expired.
     ///
-    /// If the previous watch from this revision also failed, records that the server can't serve it.
+    /// If the previous watch that expired or sent unusable data also started from this revision, the method
+    /// also records that the server can't serve this revision.
     pub(super) fn expired(&mut self) {
         self.is_unavailable |= self.is_stuck_at(&self.last);
         self.stuck();

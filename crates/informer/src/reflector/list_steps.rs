@@ -40,7 +40,7 @@ impl ListSteps {
         self.reading += now.saturating_duration_since(answered);
     }
 
-    /// Logs the durations of the steps of a list longer than [`LONG`].
+    /// Logs the duration of each step if the whole list took longer than [`LONG`].
     ///
     /// `handed_on` is whether the store has accepted the list.
     pub(super) fn end(&self, reflector: &str, expects: &str, objects: usize, handed_on: bool) {

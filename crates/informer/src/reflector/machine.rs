@@ -36,7 +36,7 @@
 //! | a streaming list | is followed by |
 //! | --- | --- |
 //! | sent its end bookmark (`k8s.io/initial-events-end`) | a watch: the same response continues |
-//! | failed with 429, was rejected with 401, 403, 404 or 5xx and a `Retry-After` header, or its connection was refused | the same streaming list, after a pause |
+//! | failed with 429; was rejected with 401, 403, 404 or 5xx (except 504) in a response with a `Retry-After` header; or its connection was refused | the same streaming list, after a pause |
 //! | failed with 410 or `TooLarge`, and requested a revision | a streaming list at `""`, at once |
 //! | sent an end bookmark older than the last revision | a list at `""`, at once if healthy |
 //! | is complete without objects, although the cache has objects | a LIST at `""`, at once; its result is applied |
@@ -189,7 +189,9 @@ struct Watch {
 /// Properties of the server that its responses have shown.
 #[derive(Debug, Default)]
 struct Server {
-    /// Whether a list at `"0"` had several pages, so later lists are requested in pages too.
+    /// Whether the server has returned a list with `resourceVersion=0` in several pages.
+    ///
+    /// If so, the reflector requests later lists in pages at every revision.
     pages_at_zero: bool,
     /// Whether the server has sent a bookmark.
     sends_bookmarks: bool,
@@ -346,10 +348,12 @@ impl Machine {
         self.options.timeouts().full_store
     }
 
-    /// Records that the store has accepted an event; `revision` is `None` if it is unreadable.
+    /// Records that the store has accepted an event of the watch.
     ///
-    /// A watch from `""` or `"0"` first sends `ADDED` events in any order of revision, so these do not change
-    /// the newest accepted revision.
+    /// `revision` is the revision of the event, or `None` if the revision is unreadable.
+    ///
+    /// A watch from `""` or `"0"` starts with `ADDED` events, which are in no order of revision. These events
+    /// do not change the newest accepted revision.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
         self.server.sends_bookmarks |= *kind == FrameKind::Bookmark;
         let State::Watching(watch) = &mut self.state else {
@@ -379,9 +383,10 @@ impl Machine {
         }
     }
 
-    /// Returns the request for `next`, or a pause before this request.
+    /// Records a failure, and returns the request for `next`, or a pause before this request.
     ///
-    /// Only the first call after an outage, or after a period without failures, returns the request.
+    /// Returns the request only for the first failure since the start, since a server outage, or since a
+    /// period without failures (`BackoffConfig::reset_after`).
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {

@@ -129,9 +129,10 @@ macro_rules! request_methods {
         /// Sets the kind of request with which the reflector lists all objects, at the start and whenever a
         /// watch can't be resumed.
         ///
-        /// By default, the reflector requests the newest state in pages.
-        /// [`InitialList::List`](crate::reflector::InitialList) is for servers before Kubernetes 1.34, whose
-        /// watch cache does not serve pages.
+        /// By default, the reflector requests the newest state in pages. Servers before Kubernetes 1.34 read
+        /// pages from etcd, not from their watch cache. For such a server, use
+        /// [`InitialList::List`](crate::reflector::InitialList): a list without pages, which the server can
+        /// read from its watch cache.
         pub fn initial_list(mut self, initial_list: crate::reflector::InitialList) -> Self {
             self.$($path).+.initial_list = Some(initial_list);
             self

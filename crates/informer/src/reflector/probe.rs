@@ -18,7 +18,7 @@ use crate::{
 /// Minimum time between an answered probe and the next probe, to limit the load on the server.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Maximum delay after a failed probe; each failed probe doubles the delay.
+/// Maximum delay before the next probe after failed probes. Each failed probe doubles the delay.
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
 /// Whether and when a reflector sends a probe.
@@ -41,9 +41,11 @@ pub(super) struct Probe {
 enum Order {
     #[default]
     Ordered,
-    /// An event was out of order, and no probe was answered after the event.
+    /// An event was out of order, and no later probe was answered or failed permanently.
     Suspected,
-    /// An event was out of order, and a later probe was answered. More events out of order require no probe.
+    /// An event was out of order, and a later probe was answered or failed permanently.
+    ///
+    /// Further events out of order require no probe.
     Unordered,
 }
 
@@ -87,9 +89,10 @@ impl Probe {
         self.is_required().then(|| self.not_before.unwrap_or(now))
     }
 
-    /// Delays the next probe after a temporary failure; each failure doubles the delay.
+    /// Delays the next probe after a temporary failure of a probe.
     ///
-    /// The delay begins at `watched`, the time at which the next watch will start.
+    /// The delay is [`EVERY`] after the first failure, doubles with each further failure, and is at most
+    /// [`PUT_OFF_MAX`]. The delay begins at `watched`, the earliest time at which the next watch can start.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
@@ -97,8 +100,9 @@ impl Probe {
 
     /// Records that the required probe was answered or failed permanently.
     ///
-    /// Returns true for the first call after an event out of order ([`Probe::suspect`]), and at most once
-    /// between two lists.
+    /// Returns true if an event was out of order ([`Probe::suspect`]) and this is the first call since that
+    /// event. Returns true at most once between two lists, because further events out of order require no
+    /// probe.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;

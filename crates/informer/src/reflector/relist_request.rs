@@ -18,7 +18,7 @@ pub(crate) struct RelistRequest {
     is_watching: Arc<AtomicBool>,
 }
 
-/// The receiving half, owned by a reflector; by default without a sender.
+/// The receiving half, owned by a reflector. The `Default` value has no sender and receives no requests.
 #[derive(Clone, Default)]
 pub(crate) struct RelistSignal {
     reason: Option<watch::Receiver<Option<RelistReason>>>,

@@ -30,7 +30,9 @@ impl RetryBudget {
         Self { max, series: None }
     }
 
-    /// Records an error, and returns whether to retry; `false` ends the series.
+    /// Records an error at the time `now`, and returns whether to retry.
+    ///
+    /// After `false`, the next error is the first error of a new series.
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
         if self.max.is_zero() {
             return false;

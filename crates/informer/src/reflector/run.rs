@@ -58,7 +58,9 @@ enum Again {
     /// This list does not fulfill the request: it reused cached objects whose revisions are unchanged, so it
     /// can't correct a wrong cached object.
     Requested(RelistReason),
-    /// A streaming list was empty, although the cache is not. A LIST must confirm the deletions.
+    /// A streaming list contained no objects, although the cache contains objects.
+    ///
+    /// A LIST must confirm that the server has no objects before the reflector empties the cache.
     Unconfirmed,
 }
 
@@ -79,12 +81,13 @@ pub(super) struct Running<K, S> {
     reflector: Reflector<K, S>,
     machine: Machine,
     meter: ReflectorMeter,
-    /// Received events and list items that are not decoded or processed yet.
+    /// Events and list items that were received, but not processed yet. Some of them may be decoded already.
     pieces: Pieces<K>,
-    /// The LIST in progress, while none of its pages is being requested or read; otherwise `None`.
+    /// The LIST in progress. `None` while the reflector requests or reads a page of the LIST, or delivers the
+    /// complete LIST to the store.
     ///
-    /// A LIST that the reflector repeats at once, for example after a failure, stays here until the
-    /// repetition.
+    /// If the reflector repeats a LIST at once, for example after a failure, the field contains the failed
+    /// LIST until the repetition starts.
     list: Option<List<K>>,
     /// Limits the log lines about skipped or undecodable objects of a watch.
     skips: LogLimiter,
@@ -241,9 +244,10 @@ where
         action
     }
 
-    /// Keeps `list` if the next action repeats the LIST at once. Otherwise, reports the end of the LIST.
+    /// Keeps `list` if `next`, the next action, repeats the LIST at once. Otherwise, reports that the LIST
+    /// ended without success, after `objects` objects.
     ///
-    /// The metrics and the log report a LIST and its repetition as one.
+    /// The metrics and the log thereby report a LIST and its immediate repetition as one LIST.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
         if matches!(next, Action::List { .. }) {
             self.list = Some(list);
@@ -324,9 +328,12 @@ where
         Ok(())
     }
 
-    /// Compresses stored objects, if the cache keeps objects compressed.
+    /// Creates a compression dictionary if one is due, and compresses some stored objects with the newest
+    /// dictionary.
     ///
-    /// `list` is the list in progress. `more_comes` is whether the server will send more objects of it.
+    /// Does nothing if the cache does not compress objects. `list` is the list in progress, if any.
+    /// `more_comes` is whether the server will send more objects of this list. If true, a dictionary is due
+    /// only after more objects.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();

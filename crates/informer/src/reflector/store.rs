@@ -67,9 +67,10 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// Returns the current objects of the store, including those of other reflectors. Returns `None` if the
     /// store does not provide its objects, as in the default implementation.
     ///
-    /// If a listed object has the same uid and revision as a stored object, the reflector delivers the stored
-    /// object, and does not decode the listed object. If the object of an event has an older revision than
-    /// the stored object, the reflector concludes that the server was restored from a backup.
+    /// The reflector uses only the stored objects that it has delivered itself. If a listed object has the
+    /// same name, uid and revision as such a stored object, the reflector delivers the stored object, and
+    /// does not decode the listed object. If the object of an event has an older revision than the stored
+    /// object of the same name, the reflector concludes that the server was restored from a backup.
     fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
         None
     }

@@ -12,7 +12,7 @@ use crate::{clock, codec::FrameKind, object::ResourceVersion};
 /// Number of consecutive incomplete streaming lists after which the reflector sends a LIST.
 const ATTEMPTS: u32 = 3;
 
-/// Time for which LISTs replace streaming lists after streaming lists were rejected or failed.
+/// Time for which the reflector sends LISTs instead of streaming lists, after [`Streaming::refused`].
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 /// The kind of request with which a reflector lists all objects, at the start and when a watch can't be
@@ -24,7 +24,8 @@ pub enum InitialList {
     /// A streaming list (`sendInitialEvents`): one watch sends all objects, then their changes.
     ///
     /// The API server sends the objects from its watch cache, one at a time. If the server does not support
-    /// or does not complete streaming lists, the reflector sends a LIST instead, without a pause.
+    /// streaming lists, the reflector sends a LIST instead, without a pause. The reflector also sends a LIST
+    /// if three streaming lists in a row are incomplete.
     ///
     /// Servers support streaming lists since Kubernetes 1.27, by default since 1.34. If the feature is
     /// disabled, they respond with 422 `sendInitialEvents is forbidden for watch`. Servers from 1.19 to 1.26
@@ -90,7 +91,10 @@ impl Streaming {
         true
     }
 
-    /// Suspends streaming lists for [`ASKED_AGAIN_AFTER`] after one was rejected or too slow.
+    /// Suspends streaming lists for [`ASKED_AGAIN_AFTER`].
+    ///
+    /// Called after a streaming list was rejected or too slow, or after [`ATTEMPTS`] consecutive streaming
+    /// lists were incomplete.
     pub(super) fn refused(&mut self, now: Instant) {
         self.failed = 0;
         self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));
@@ -122,14 +126,16 @@ impl Stream {
         self.progress = now;
     }
 
-    /// Returns the server-side timeout of the streaming list together with the watch that follows.
+    /// Returns the server-side timeout of the request, which covers the streaming list and the watch that
+    /// follows in the same response.
     pub(super) fn lasts(&self) -> Duration {
         self.lasts
     }
 
-    /// Records an event of the streaming list, and extends the deadline of the list if the object is new.
+    /// Records an event of the streaming list. Extends the deadline of the list if the event adds an existing
+    /// object, and does not report a later change.
     ///
-    /// `is_new` is whether the stream sends the object for the first time.
+    /// `is_new` is whether the event adds an object that the list does not contain after its earlier events.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,

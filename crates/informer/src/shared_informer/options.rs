@@ -234,9 +234,11 @@ macro_rules! keeping_methods {
         /// Use a smaller number for a small collection. Use a larger number if the first received objects do
         /// not resemble the later objects.
         ///
-        /// The dictionary contains some of the received objects, evenly spread, with 24 to 48 KiB in total.
-        /// Until it exists, the cache keeps objects uncompressed. While a list is in progress, it is created
-        /// only after four times as many objects.
+        /// The dictionary contains some of the received objects, evenly spread, usually with 24 to 48 KiB in
+        /// total. Until the dictionary exists, the cache keeps objects uncompressed. While a list is in
+        /// progress, the dictionary requires four times as many objects. If the received objects have at
+        /// least 8 MiB in total, the dictionary requires at most 64 objects, also while a list is in
+        /// progress.
         #[cfg(feature = "packed")]
         pub fn packed_from(mut self, objects: usize) -> Self
         where

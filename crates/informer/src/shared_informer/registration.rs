@@ -208,7 +208,7 @@ where
     }
 }
 
-/// Runs a handler's event loop, and logs a panic outside of the handler's callbacks.
+/// Runs a handler's event loop, and logs a panic that occurs outside of the handler's callbacks.
 ///
 /// Such a panic ends only this handler.
 async fn reporting_panics(listening: impl Future<Output = ()>, name: Arc<str>) {
@@ -359,7 +359,7 @@ impl<K> Registration<K> {
         let _ = self.informer.command(Command::RemoveListener(self.id));
     }
 
-    /// Waits until the handler has handled all current changes of the cache, or has ended.
+    /// Waits until the handler has ended, or has handled all changes that the cache contained at the call.
     pub(crate) async fn idle(&self) {
         self.informer.handed_on().await;
         self.buffer.until_idle().await;

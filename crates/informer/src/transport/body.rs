@@ -53,7 +53,8 @@ impl Body {
     /// Waits for the next chunk of the body. Returns `None` at the end of the body.
     ///
     /// # Errors
-    /// Returns [`Late`] if no chunk arrives before `deadline`, and the inner error if the body can't be read.
+    /// Returns [`Late`] if no chunk arrives before `deadline`. If the body can't be read, returns
+    /// `Ok(Some(Err(error)))`.
     ///
     /// # Cancel safety
     /// Dropping the future loses no bytes.

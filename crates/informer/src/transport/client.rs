@@ -432,7 +432,8 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         true
     }
 
-    /// Returns the URI of a list request, which identifies the listed objects.
+    /// Returns a text that identifies the listed objects: the URI of the list request, followed by
+    /// ` (metadata)` if only the metadata of the objects is listed.
     fn collection(&self) -> Option<String> {
         let request = self.request(&ListOptions::default(), Wanted::List).ok()?;
         let form = if self.metadata_only {

@@ -161,8 +161,8 @@ impl Error {
 
     /// Returns the next request of a reflector after this error has ended an open watch.
     ///
-    /// The result does not apply if the request for the watch failed. The first matching line then determines
-    /// the next request of the reflector:
+    /// The result does not apply to an error of a watch request, which occurs before the watch is open. After
+    /// such an error, the first matching line of this list determines the next request of the reflector:
     /// - After [`Class::Expired`]: a list.
     /// - After [`Class::TooManyRequests`], [`Class::ConnectionRefused`], [`Class::Connection`], or any error
     ///   with a [`retry_after`](Self::retry_after): the same watch.
@@ -170,7 +170,7 @@ impl Error {
     ///   first ten minutes of such errors, later a list.
     /// - After any other error: a list.
     ///
-    /// These lines do not apply to a timeout of the response headers: see
+    /// The list does not apply to a timeout of the response headers: see
     /// [`TimeoutConfig::watch_headers`](crate::reflector::TimeoutConfig::watch_headers).
     pub fn retry(&self) -> Retry {
         match self.class {
@@ -193,7 +193,8 @@ impl Error {
 
     /// Returns whether the error shows that the server is down or unreachable.
     ///
-    /// A 5xx response counts, except 500 `InternalError`, which only a running API server sends.
+    /// A 5xx response counts as such an error, with two exceptions that only a running API server sends: 500
+    /// `InternalError`, and an error of the class [`Class::TooLargeResourceVersion`].
     pub(crate) fn is_outage(&self) -> bool {
         matches!(
             self.class,
@@ -302,10 +303,10 @@ impl StatusBody {
         }
     }
 
-    /// Returns whether the server's data is older than the requested revision.
+    /// Returns whether this status reports that the server's data is older than the requested revision.
     ///
-    /// Versions before 1.17 send a status message, 1.17.0 to 1.18.5 a cause with a message, and later
-    /// versions a cause with a reason.
+    /// `reason` is the reason of the status. Kubernetes before 1.17 describes this failure in the message of
+    /// the status, 1.17.0 to 1.18.5 in the message of a cause, and later versions in the reason of a cause.
     fn is_too_large(&self, reason: &str) -> bool {
         let causes = self
             .details

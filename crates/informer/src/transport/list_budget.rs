@@ -46,7 +46,7 @@ impl ListBudget {
         Ok(())
     }
 
-    /// Adds received objects, including objects that fail to decode.
+    /// Adds `objects` to the number of received objects. Objects that fail to decode also count.
     ///
     /// # Errors
     /// Returns an error if the list has too many objects.
@@ -112,7 +112,8 @@ impl ListBudget {
     /// Waits for the next chunk of a page, and counts its bytes.
     ///
     /// # Errors
-    /// Returns an error if the chunk is late, can't be read, or exceeds a limit.
+    /// Returns an error if the chunk can't be read or does not arrive before the
+    /// [`deadline`](Self::deadline), or if the list exceeds its limit of bytes or its time limit.
     ///
     /// # Cancel safety
     /// Dropping the future loses no bytes.

@@ -68,7 +68,7 @@ impl Pager {
         self.paginated
     }
 
-    /// Returns the number of pages received; a restart resets the number.
+    /// Returns the number of pages received since the list was started or last restarted.
     pub(crate) fn pages(&self) -> u32 {
         self.pages
     }

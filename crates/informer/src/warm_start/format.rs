@@ -59,7 +59,7 @@ const RECORD_PARTS: usize = 1;
 /// Prefix of the last line, and of no other line.
 const END: &[u8] = br#"{"end":"#;
 
-/// Maximum length in bytes of a text from a file in an error message.
+/// Maximum bytes of a text that an error message quotes from a saved store; longer texts are truncated.
 const SAID_BYTES: usize = 256;
 
 /// The first line of a saved store, with the properties that must match the informer.
@@ -103,7 +103,7 @@ struct RecordRef<'a, K> {
     broken: Option<Broken>,
 }
 
-/// The JSON of an object in its line, either serialized or copied from the cache.
+/// The JSON of an object in a saved store: serialized from the decoded object, or copied from the cache.
 #[derive(Serialize)]
 #[serde(untagged, bound = "K: Storable")]
 enum SavedBody<'a, K> {
@@ -346,7 +346,8 @@ impl<R: BufRead> Reader<R> {
 
     /// Reads the objects of each source (one list and its watch), and the last line.
     ///
-    /// Returns an error if `wanted` returns `false`, which cancels the load.
+    /// Calls `wanted` before it reads each object. If `wanted` returns `false`, the method cancels the load
+    /// and returns an error.
     pub(super) fn objects<K: Resource + DeserializeOwned>(
         mut self,
         sources: usize,

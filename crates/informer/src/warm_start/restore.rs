@@ -25,7 +25,10 @@ use crate::{
     transport::{self, Class, ListerWatcher, Retry},
 };
 
-/// Timeout of one request of a warm start, like an API server's default for requests.
+/// Timeout of each attempt of a request that a warm start sends to the server.
+///
+/// Also the longest pause that the server can request with `Retry-After`. The value is the API server's
+/// default of `--request-timeout`.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum number of attempts of a request that fails with [`Retry::Backoff`], such as for HTTP 500.
@@ -225,7 +228,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
 
     /// Sends a request through the `ListerWatcher` of a reflector, and retries it with backoff.
     ///
-    /// Retries without limit for [`Retry::Resume`], and up to [`ATTEMPTS`] for [`Retry::Backoff`].
+    /// Retries after every error with [`Retry::Resume`]. Returns the error number [`ATTEMPTS`] with
+    /// [`Retry::Backoff`], and retries after the earlier ones. Returns any other error without a retry.
     async fn ask<T>(
         &self,
         reflector: &mut InnerReflector<K>,

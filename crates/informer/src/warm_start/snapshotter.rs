@@ -38,7 +38,8 @@ use crate::{
 
 /// Timeout of the request for the server identity before a save.
 ///
-/// Short, because a save at shutdown must complete before a pod is killed, by default after 30 s.
+/// The timeout is short, because a save at shutdown must complete before Kubernetes kills the program's pod.
+/// By default, Kubernetes kills a pod 30 s after the start of its termination.
 const ASKED_AGAIN: Duration = Duration::from_secs(5);
 
 /// Result of a successful save: the number of saved objects and the size of the file.
@@ -167,7 +168,8 @@ pub(crate) struct Snapshotter<K> {
     is_secret: bool,
     path: PathBuf,
     sources: Vec<Arc<dyn ListerWatcher>>,
-    /// Text that identifies the listed objects, for each `ListerWatcher`; `None` if one returns no text.
+    /// For each `ListerWatcher`, the text that identifies the listed objects. `None` if at least one
+    /// `ListerWatcher` returns no such text.
     collections: Option<Vec<String>>,
     /// Identity of the server, once known.
     server: OnceLock<String>,
@@ -242,7 +244,10 @@ impl<K> Snapshotter<K> {
         self.server.get().map(String::as_str)
     }
 
-    /// Records the identity of the server, combined from the answers of the `ListerWatcher`s.
+    /// Records the identity of the server, unless an identity is already recorded.
+    ///
+    /// `answers` contains the server identity that each `ListerWatcher` returned. The recorded identity
+    /// contains each different answer once.
     ///
     /// # Errors
     /// Returns an error if one of the answers is `None`.

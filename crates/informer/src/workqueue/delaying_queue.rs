@@ -92,7 +92,8 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.len()
     }
 
-    /// Returns each delayed item and the time at which it is queued, earliest first.
+    /// Returns each delayed item and the time at which it is queued, earliest first. The time is a duration
+    /// since the origin that the caller selects.
     pub(super) fn delayed(&self) -> impl Iterator<Item = (&T, Duration)> {
         self.calendar.iter().map(|(due, item)| (item, due.at))
     }

@@ -60,7 +60,7 @@ impl<K: Eq + Hash, V, S: BuildHasher + Default> Lookup<K, V, S> {
     }
 }
 
-/// Returns the capacity to which to shrink a collection after a removal, if any.
+/// Returns the capacity to which to shrink a collection after a removal, or `None` to keep its capacity.
 ///
 /// At least half of the new capacity is free, so that the collection does not soon grow again.
 pub(super) fn room_after_removal(len: usize, capacity: usize) -> Option<usize> {

@@ -101,7 +101,8 @@ impl<T: Send> Order<T> for Fifo<T> {
 pub(super) enum Arrangement<T> {
     /// The built-in first-in, first-out order, which stores each item with its hash.
     Fifo(Fifo<Hashed<T>>),
-    /// A user-defined [`Order`], which stores items without their hash.
+    /// A user-defined [`Order`]. It stores items without their hash, so the queue computes the hash
+    /// again for each item that the order returns.
     Given(Box<dyn Order<T>>),
 }
 

@@ -38,7 +38,9 @@ pub(super) struct State<T> {
     pub(super) limiter: Box<dyn RateLimiter<T>>,
     pub(super) dropped: u64,
     pub(super) given_up: u64,
-    /// Number of accepted additions with a delay, including a delay of zero.
+    /// Value of the metric `workqueue_retries_total`: the number of accepted additions with a delay.
+    ///
+    /// As in client-go, additions with a delay of zero count, and the reason for a delay does not matter.
     pub(super) retries: u64,
 }
 

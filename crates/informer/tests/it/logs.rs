@@ -15,7 +15,11 @@ use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 pub(crate) struct Logs {
     text: Text,
     _guard: DefaultGuard,
-    /// A second subscriber, without which `tracing` could disable log statements for all threads.
+    /// A second subscriber, which receives no log lines.
+    ///
+    /// If only one subscriber exists, `tracing` asks the subscriber of the current thread whether a log
+    /// statement is enabled, and stores the result for all threads. A thread without a subscriber could
+    /// therefore disable the log statements of this test.
     _second: Dispatch,
 }
 

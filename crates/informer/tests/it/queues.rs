@@ -1,7 +1,7 @@
 //! Tests of informers with each type of queue.
 //!
-//! The tests block an informer with a handler whose buffer is full, and check what the queue returns
-//! afterwards.
+//! Some tests block an informer with a handler whose buffer is full, and then check the batches that are
+//! popped from the queue. Another test checks that all queues deliver the same events of each object.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 

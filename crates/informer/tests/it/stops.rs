@@ -174,7 +174,9 @@ fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
 }
 
 impl Hanging {
-    /// Asserts that every wait ends after the informer was stopped at its poll number `at`.
+    /// Asserts that every wait ends after the informer's future was dropped.
+    ///
+    /// `at` is the number of times that the future was polled, for the text of a failed assertion.
     async fn all_end(mut self, at: usize) {
         let ends = async {
             while let Some(ended) = self.waits.join_next().await {

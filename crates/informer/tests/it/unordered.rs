@@ -53,9 +53,10 @@ async fn listening(builder: Builder<Pod>) -> (Running, Trace) {
     (informer, trace)
 }
 
-/// Returns the events that the watch sends after `second` seconds, some with old revisions.
+/// Returns the events that the watch sends `second` seconds after the streaming list.
 ///
-/// An object with an old revision is one to which the client gains or loses access.
+/// Some events contain an object with an old revision, because the client gains or loses access to the
+/// object.
 fn grants(second: u64) -> String {
     match second {
         1 => event("ADDED", &pod("granted", 3)) + &event("ADDED", &pod("too", 2)),

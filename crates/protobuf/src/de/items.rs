@@ -22,7 +22,8 @@ pub(super) struct Items<'de, 'c> {
     slot: Slot<'de, 'c>,
     item: Type,
     fields: WireFields<'de>,
-    /// The remaining numbers of the last field, if this field contains packed numbers.
+    /// The unread numbers of the field that was read most recently. Empty if that field does not contain
+    /// packed numbers.
     packed: WireFields<'de>,
     /// Number of fields that `fields` still contains.
     left: usize,

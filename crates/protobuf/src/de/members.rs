@@ -58,7 +58,7 @@ struct Outer<'de> {
     around: Option<Box<Outer<'de>>>,
 }
 
-/// The next member of an object's type meta, which consists of `apiVersion` and `kind`.
+/// The type meta member that the visitor receives next. Type meta consists of `apiVersion` and `kind`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TypeMeta {
     ApiVersion,
@@ -166,10 +166,11 @@ impl<'de, 'c> Members<'de, 'c> {
         None
     }
 
-    /// Skips the unknown field that begins at `start`.
+    /// Skips the field that begins at `start`, if `message` does not define the field.
     ///
     /// # Errors
-    /// Returns an error if `message` defines the field, because the field is then out of order.
+    /// Returns an error if the bytes of the field are invalid. Also returns an error if `message` defines the
+    /// field, because the field is then out of order.
     #[cold]
     fn skip_unknown(
         &mut self,
@@ -207,7 +208,9 @@ impl<'de, 'c> Members<'de, 'c> {
         self.outer = outer.around.map(|around| *around);
     }
 
-    /// Reads the next member of a message into `slot`, and returns its name.
+    /// Stores the value of the message's next member in `self.slot`, and returns the member's name.
+    ///
+    /// Returns `None` after the last member.
     #[inline]
     fn next_name(&mut self, message: &'static Message) -> Result<Option<&'static str>, Error> {
         let are_missing_omitted = self.slot.context.options.missing == Missing::Nothing;

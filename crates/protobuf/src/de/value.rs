@@ -20,8 +20,8 @@ pub(super) enum Value<'de> {
     Integer(i64),
     /// A value of this `Type`, which is never a message. `None` is the zero value.
     ///
-    /// An integer or a string in the message is an `Integer` or `Text` instead, unless its wire type does not
-    /// match the `Type`.
+    /// An integer that the message contains is an `Integer`, and a string is a `Text`. They are a `Scalar`
+    /// only if their wire type does not match this `Type`.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),

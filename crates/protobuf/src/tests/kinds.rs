@@ -5,7 +5,9 @@ use std::fmt::Debug;
 
 use super::*;
 
-/// Decodes a message to its `k8s-openapi` type, directly and from its JSON.
+/// Decodes a message to its `k8s-openapi` type, directly and through JSON, and compares the two results.
+///
+/// Does nothing if the kind of `pair` is not in [`READERS`].
 ///
 /// # Panics
 ///
@@ -55,7 +57,7 @@ fn typed_objects_from_protobuf_equal_those_from_json() {
     assert_eq!(unread, [""; 0]);
 }
 
-/// Decodes a message and its JSON to one type, and panics if the results differ.
+/// Decodes a message to one type, directly and through JSON, and panics if the two results differ.
 type Reader = fn(&Pair, &[u8]);
 
 /// All built-in kinds, as `apiVersion/Kind`, with the function that compares the decoded values.

@@ -112,9 +112,11 @@ impl Told {
 }
 
 impl Listener {
-    /// Returns and removes the formatted events. If [`Told::amid`] is set, returns all object states instead.
+    /// Removes the events since the last call, and returns them as text.
     ///
-    /// If `ordered` is false, sorts the events by object name, because their order is undefined.
+    /// If `ordered` is false, sorts the events by object name, because their order is undefined. If the
+    /// handler was registered during changes ([`Told::amid`]), returns the current states of all objects
+    /// instead of the events.
     pub(super) fn take(&self, ordered: bool) -> String {
         let mut told = self.told.lock();
         let mut events = std::mem::take(&mut told.events);

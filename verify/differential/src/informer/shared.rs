@@ -1,6 +1,7 @@
 //! Runs sequences of operations on the library's `SharedInformer` and its handlers, in paused tokio time.
 //!
-//! This module returns the library's answers, and does not compare them with the answers of client-go.
+//! For each operation, this module returns the library's answer, which contains the changes since the
+//! previous answer. The module does not compare the answers with those of client-go.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -208,8 +209,9 @@ impl<'a> Shared<'a> {
 
     /// Registers a handler, and returns whether the informer accepted the handler.
     ///
-    /// If `amid` is true, the result of this operation contains the object states that the handler received,
-    /// and not its events, because the number of events depends on timing.
+    /// `amid` is whether the watch delivers changes during the registration. If `amid` is true, the result of
+    /// this operation contains the latest object states that the handler received. It does not contain the
+    /// handler's events, because the number of these events depends on timing.
     fn add(&mut self, operation: &Operation, amid: bool) -> bool {
         let told = Arc::new(Mutex::new(Told {
             amid,
@@ -382,7 +384,10 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Stores `value` in `said`, and returns the property as text if the value has changed.
+/// Stores `value` in `said` as the value of the property `name`.
+///
+/// Returns the name and the value as text if the value has changed. A property without a value counts as
+/// empty.
 fn fact(said: &mut BTreeMap<String, String>, name: &str, value: String) -> Option<String> {
     let before = said.get(name).map_or("", String::as_str);
     if before == value {

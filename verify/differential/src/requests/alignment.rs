@@ -5,15 +5,17 @@
 //! correspond to each other, and names the divergences. The comparison fails if no rule applies.
 
 mod asked;
+mod retried;
 
 use crate::component::Moment;
 
 use self::asked::{
-    LOSE, Pause, Request, Side, expired, is_away, is_page, is_probe, is_stream, is_watch,
-    lags_behind, owed, requests, revision, split,
+    LOSE, Pause, Request, Side, expired, is_page, is_probe, is_stream, is_watch, lags_behind, owed,
+    requests, revision, split,
 };
 
-/// Divergence: unlike client-go, the library lists without a pause after an expired watch.
+/// Divergence: after an expired watch or a closed streaming list, the library sends the first list without a
+/// pause; client-go pauses first.
 const AT_ONCE: &str = "the_first_relist_is_at_once";
 /// Divergence: the library backs off after a reset connection; client-go retries after 1 s.
 const RESET: &str = "a_reset_connection_is_backed_off_from";
@@ -23,11 +25,13 @@ const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
 const PROBE: &str = "a_lost_connection_is_probed";
 /// Divergence: after a temporary rejection of a watch, the library retries the watch; client-go lists.
 const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
-/// Divergence: after an expiry, the library lists the newest state; client-go lists at an old revision.
+/// Divergence: after a revision expired, the library lists the newest state; client-go lists at a revision
+/// that may also have expired.
 const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
 /// Divergence: the library lists the newest state in pages; client-go uses no pages.
 const PAGED: &str = "the_newest_state_is_listed_in_pages";
-/// Divergence: after a streaming list is rejected with 422, the library sends none for one hour.
+/// Divergence: after a streaming list is rejected with 422, the library requests no streaming list for one
+/// hour; client-go requests one for the next relist.
 const NOT_ASKED: &str = "a_refused_streaming_list_is_not_asked_for_within_the_hour";
 /// Divergence: the library gives up a streaming list after 10 s without data; client-go keeps waiting.
 const OVERDUE: &str = "a_streaming_list_without_an_end_is_given_up";
@@ -51,14 +55,18 @@ struct Pair<'a> {
     owed: Vec<bool>,
     /// Whether the library's store is empty after the operation.
     is_empty: bool,
-    /// Whether another resource changed last, so that a list has a newer revision than the last watch event.
+    /// Whether the last change was to a resource that the reflector does not watch. A list may then have a
+    /// newer revision than the last watch event.
     lags: bool,
 }
 
 /// How many requests of client-go and of the library match, and the divergences between them.
 type Matched = (usize, usize, Vec<&'static str>);
 
-/// Matches requests from an index in [`Pair::theirs`] with requests from an index in [`Pair::ours`].
+/// Function that matches the next requests of client-go with the next requests of the library.
+///
+/// The two numbers are the index of client-go's next request in [`Pair::theirs`], and the index of the
+/// library's next request in [`Pair::ours`]. Returns `None` if the rule does not apply to these requests.
 type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 
 /// The divergences that explain why the requests after one operation differ.
@@ -66,7 +74,7 @@ type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 pub(super) struct Alignment {
     /// Names of the divergences that explain the differences.
     pub(super) names: Vec<&'static str>,
-    /// Whether the two stores may differ after these requests. Later operations are then not compared.
+    /// Whether the two stores may differ after these requests. If true, later operations are not compared.
     pub(super) parts: bool,
 }
 
@@ -114,8 +122,8 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Returns the divergences that explain all differences from the indices `i` in `theirs` and `j` in
-    /// `ours`.
+    /// Returns the divergences that explain all differences between the requests in `theirs` from index `i`
+    /// and the requests in `ours` from index `j`. Returns `None` if a difference is unexplained.
     ///
     /// `newer` is whether the divergence [`EXPIRED`] explains an earlier difference.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
@@ -221,8 +229,8 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Returns the divergences if the library retries a rejected watch, client-go lists, and the two stores
-    /// may then differ.
+    /// Returns the divergences if, after a rejected watch, the library retries the watch and client-go lists,
+    /// and one of the two stores may then contain a newer state than the other.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -241,77 +249,6 @@ impl<'a> Pair<'a> {
             _ => self.lags,
         };
         is_newer.then(|| vec![KEPT])
-    }
-
-    /// Counts the requests of client-go and of the library after a rejected watch, until the next open watch.
-    ///
-    /// The last value is whether the library sends a probe (a list of one object).
-    fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
-        let (refused, outcome) = self.begins_again(i, j)?;
-        let (ours, probed) = self.watched_again(j, refused, outcome)?;
-        let is_right = |it: &Request<'_>| {
-            it.pause != Pause::Strange && (it.outcome == "200" || it.outcome == outcome)
-        };
-        let opens = |it: &Request<'_>| !it.asked.starts_with("list") && it.outcome == "200";
-        let opened = self.theirs[i..].iter().position(opens)?;
-        let all_right = self.theirs[i..=i + opened].iter().all(is_right);
-        all_right.then_some((opened + 1, ours, probed))
-    }
-
-    /// Returns the rejected watch that both sides sent before their requests `i` and `j`, and its response.
-    ///
-    /// Returns `None` if there is no such watch, or if client-go's request `i` is not a list.
-    fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
-        let (their, our) = self.both(i, j)?;
-        let (refused, outcome) = our.before?;
-        let lists = is_stream(their.asked) || their.asked.starts_with("list");
-        let is_it = their.before == our.before && is_watch(refused) && is_away(outcome) && lists;
-        is_it.then_some((refused, outcome))
-    }
-
-    /// Counts the library's requests from index `j` until it opens the watch `refused`, which the server has
-    /// rejected with `outcome`.
-    ///
-    /// If the watch expires instead, also counts the requests of the relist. The second value is whether the
-    /// library sent a probe (a list of one object).
-    fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
-        let (mut at, mut probed) = (j, false);
-        loop {
-            let mut pause = Pause::Backoff;
-            let probe = self.ours.get(at)?;
-            let is_ours = is_probe(probe.asked) && revision(probe.asked) == revision(refused);
-            if is_ours && self.owed[at] && (probe.pause, probe.outcome) == (pause, "200") {
-                (at, pause, probed) = (at + 1, Pause::None, true);
-            }
-            let watch = self.ours.get(at)?;
-            if watch.asked != refused || watch.pause != pause {
-                return None;
-            }
-            at += 1;
-            match watch.outcome {
-                "200" => return Some((at - j, probed)),
-                "expired" => return Some((at - j + self.relisted(at)?, probed)),
-                again if again == outcome => {}
-                _ => return None,
-            }
-        }
-    }
-
-    /// Returns the number of requests of the library's relist at index `at`, if there is one.
-    fn relisted(&self, at: usize) -> Option<usize> {
-        let list = self.ours.get(at)?;
-        let is_due = list.is_free || list.pause == Pause::Backoff;
-        if !is_due || list.outcome != "200" {
-            return None;
-        }
-        if is_stream(list.asked) {
-            return Some(1);
-        }
-        let follows = |it: &&Request<'_>| it.pause == Pause::None && it.outcome == "200";
-        let pages = self.ours[at + 1..].iter().take_while(follows);
-        let pages = pages.take_while(|it| is_page(it.asked)).count();
-        let watch = self.ours.get(at + 1 + pages).filter(follows)?;
-        (list.asked.starts_with("list") && is_watch(watch.asked)).then_some(pages + 2)
     }
 
     fn newest(&self, i: usize, j: usize) -> Option<Matched> {
@@ -352,8 +289,10 @@ impl<'a> Pair<'a> {
         is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 
-    /// Returns whether client-go sent a list at the revision `at` before it sent the request `now`.
-    /// The revision may have expired since that list.
+    /// Returns whether the revision `at` may have expired, because client-go sent a list or a streaming list
+    /// at this revision before it sent the request `now`.
+    ///
+    /// The earlier list may belong to an earlier operation.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs
@@ -364,7 +303,10 @@ impl<'a> Pair<'a> {
             || lists.any(|request| revision(request.asked) == at)
     }
 
-    /// Returns whether the stores are not comparable, because the library has listed a newer state.
+    /// Returns whether, from the requests `i` and `j` on, client-go watches from an older revision than the
+    /// library, because the library has listed the newest state.
+    ///
+    /// The stores of client-go and the library are then not comparable.
     fn is_behind(&self, i: usize, j: usize) -> bool {
         let no_page = |request: &&Request<'_>| !is_page(request.asked);
         let their = self.theirs[i..].iter().find(no_page);
@@ -382,7 +324,11 @@ impl<'a> Pair<'a> {
         asked_newest && is_watch(their.asked) && is_watch(our.asked) && is_older
     }
 
-    /// Counts the library's requests that replace client-go's streaming list: list pages and a watch.
+    /// Returns how many of the library's requests replace client-go's request `i`, a streaming list.
+    ///
+    /// The requests start at index `j`: all pages of a list, with `pause` before the first page, and a watch.
+    /// Returns `None` if client-go's request is not a streaming list, or if the library's requests do not
+    /// replace it.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;

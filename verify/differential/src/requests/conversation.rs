@@ -2,9 +2,9 @@
 //! separate Go process.
 //!
 //! A test sequence is a list of operations, which change objects of the server or inject faults. The oracle
-//! sends a JSON line to execute an operation, to forward a request of the reflector, or to report that the
-//! reflector has closed a response body. The oracle receives a JSON line in response to an operation or a
-//! request.
+//! sends a JSON line to this module in each of three cases: the module must execute the next turn of an
+//! operation, the reflector sends a request to the server, or the reflector has closed a response body. In
+//! the first two cases, this module responds with a JSON line.
 
 use std::time::Duration;
 

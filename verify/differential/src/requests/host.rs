@@ -125,8 +125,9 @@ impl Host {
         std::mem::take(&mut self.lines)
     }
 
-    /// Executes one turn of the operation at index `at` of the sequence. `turn` is 0 or 1.
+    /// Executes one turn of the operation at index `at` of the sequence. [`Happened`] describes the turns.
     ///
+    /// `turn` is 0 for the first turn of the operation, and 1 for the second.
     /// `now` is the time on the reflector's clock, which the caller must then advance by [`Happened::pass`].
     pub(super) fn operate(&mut self, at: usize, turn: usize, now: Duration) -> Happened {
         let operation = self.operations[at].clone();

@@ -126,7 +126,7 @@ pub(super) enum Outcome {
     Closed,
     /// The watch was opened, and closed after an error event with the code 410.
     Expired,
-    /// The streaming list was opened, and was closed after its final bookmark.
+    /// The server sent the final bookmark of a streaming list, and then immediately ended the response.
     CompleteAndClosed,
     /// The connection was refused.
     Refused,

@@ -18,11 +18,14 @@ pub(super) struct Trigger {
     /// A turn injects its plans in order, and then lets virtual time pass. After each plan, the server
     /// delivers the pending watch events.
     pub(super) turns: &'static [&'static [&'static str]],
-    /// Virtual time that passes at the end of each element of `turns`, in milliseconds.
+    /// Virtual time that passes at the end of each turn, in milliseconds: one value per element of `turns`.
+    ///
+    /// If the reflector does not request streaming lists, the time is at most [`RECOVERY`].
     pub(super) pass: &'static [u64],
     /// Change to apply to the watch events of this operation; `None` for no change.
     pub(super) twist: Option<Twist>,
-    /// Whether the second turn ends streaming lists that have no `k8s.io/initial-events-end` bookmark yet.
+    /// Whether the second of the [`turns`](Self::turns) ends the streaming lists that have not yet sent a
+    /// bookmark with `k8s.io/initial-events-end`.
     pub(super) ends_unfinished: bool,
 }
 
@@ -77,7 +80,7 @@ const FAULT: Trigger = Trigger {
 };
 
 impl Trigger {
-    /// Returns the faults and the passing time for the operation with the verb `verb`.
+    /// Returns the faults of the operation `verb`, and the virtual time that passes after them.
     pub(super) fn of(verb: &str) -> Self {
         match verb {
             "bookmark" => Self {

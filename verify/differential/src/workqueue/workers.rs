@@ -83,7 +83,9 @@ struct Workers {
     seen: Vec<&'static str>,
 }
 
-/// Recorded events of the tasks, and the items that workers process.
+/// The records of the worker and drain tasks, and the items that workers process.
+///
+/// An event is recorded when a worker receives an item or the end of the queue, and when a drain completes.
 #[derive(Default)]
 struct Told {
     events: Vec<(u128, String)>,

@@ -73,7 +73,7 @@ fn event_json(event: &[u8]) -> Option<Value> {
     Some(json!({"type": event_type, "object": object_json(object.raw)}))
 }
 
-/// Returns the revision of a list, and the revisions of its objects, as JSON.
+/// Returns as JSON the revision of a list, and the revision and annotation keys of each object in the list.
 fn list_json(body: &[u8]) -> Option<Value> {
     let list = envelope(body)?.raw;
     let items = WireFields::new(list).map_while(Result::ok);

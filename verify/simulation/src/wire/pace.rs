@@ -18,9 +18,10 @@ const FIRST: Duration = Duration::from_millis(800);
 /// Cap on the minimum duration of a backoff pause, which doubles with each consecutive failure.
 const CAP: Duration = Duration::from_secs(30);
 
-/// Time after a temporary failure of a watch in which the source must retry the watch instead of listing.
+/// Time for which the source must not request a list after the server temporarily rejected a watch.
 ///
-/// If the retries fail too, the time does not start again.
+/// During this time, the source must retry the watch instead. If the server temporarily rejects a retry too,
+/// the time does not start again.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
 /// Kind of a request that a source sends.
@@ -58,9 +59,14 @@ pub(super) struct Pace {
     not_before: Option<Instant>,
     /// Time before which the source must retry the failed watch instead of listing.
     no_list_before: Option<Instant>,
-    /// Whether the informer compares its cache with the server, so the source may list at any time.
+    /// Whether the informer compares its cache with the server.
+    ///
+    /// The source of such an informer may list after an event that repeats the current state of an object.
     compared: bool,
-    /// Whether the most recent line of a watch is an event that repeats the current state of an object.
+    /// Whether the last line of the source's watch is an event with [`OLD_OBJECT`](super::OLD_OBJECT).
+    ///
+    /// Such an event repeats the current state that an object has on the server. The next request resets this
+    /// field.
     heard_old: bool,
 }
 
@@ -127,7 +133,8 @@ impl Pace {
     }
 }
 
-/// Returns whether the source must retry the failed request instead of listing.
+/// Returns whether the failed request is a watch that the source must retry at the same revision, instead of
+/// sending a list request.
 fn keeps_its_revision(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::Unavailable | Class::Timeout);

@@ -32,9 +32,10 @@ pub(super) const HELD_UP: Duration = Duration::from_secs(600);
 /// At 200 ms per event, the time is sufficient for 9,000 queued events.
 const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 
-/// Maximum time until a handler with a resync period receives a resync.
+/// Time without changes in which every handler with a resync period must receive at least one resync.
 ///
-/// Both the resync period and the period of the informer's check for due resyncs are less than 60 s.
+/// The time is longer than the sum of two periods, each less than 60 s: the handler's resync period, and the
+/// period with which the informer checks whether resyncs are due.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
 /// Fixed part of the maximum number of requests of each source (reflector) in a checked period.
@@ -89,9 +90,9 @@ impl<K: Stored> World<'_, K> {
     ///
     /// The informer's status and `snapshot` must report the same number of these objects.
     ///
-    /// This function also reads, and thereby decodes, each object in `snapshot`. If an object fails to decode
-    /// here, the informer must replace its `Object` handle in the cache. A later call checks that its
-    /// `snapshot` does not contain the old handle.
+    /// This function also reads each object in `snapshot`, which decodes the object. If this decoding fails,
+    /// the informer must replace the `Object` handle of the object in the cache. The next call of this
+    /// function checks that the cache no longer contains the old handle.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,
@@ -118,17 +119,19 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Returns the maximum number of changes that may be queued for the cache.
+    /// Returns the maximum number of changes that may wait in the queue, and in the channel to the queue.
     ///
-    /// Resyncs and the first list can exceed the capacity of the queue.
+    /// The queue and the channel have the same capacity. The first list and a resync can exceed the capacity
+    /// of the queue, each by one change per object.
     fn queue_max(&self) -> usize {
         let objects = NAMES * NAMESPACES.len();
         2 * self.life.setting.capacity + 2 * objects
     }
 
-    /// Checks that a synced informer and its synced handlers have all initial objects that are unchanged.
+    /// Checks that a synced informer and its synced handlers have all unchanged initial objects.
     ///
-    /// The initial objects are those that existed on the server when the informer started.
+    /// These objects existed on the server when the informer started, and have not changed since. A filtered
+    /// handler needs only those of them that its filter selects.
     fn check_synced(&self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -153,7 +156,12 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Waits [`RESYNCED_WITHIN`] without changes, and checks which handlers receive events.
+    /// Waits for the time [`RESYNCED_WITHIN`], in which no object changes, and checks the handlers' events.
+    ///
+    /// A handler with a resync period must receive a resync of each object that the handler selects. Any
+    /// other handler must receive no events, unless earlier faults can be the cause.
+    ///
+    /// Also checks the number of requests, and that the handlers finish the resyncs in time.
     pub(super) async fn check_resyncs(&mut self) -> Result<(), Wrong> {
         let heard = |user: &User<K>| (user.history.events(), user.history.resynced());
         let before: Vec<_> = self.users.iter().map(heard).collect();
@@ -195,7 +203,9 @@ impl<K: Stored> World<'_, K> {
     /// Checks that each source's part of the cache equals the server's state at the source's revision.
     ///
     /// A source is a reflector for one namespace or for all namespaces. A cache that a [`Queue::DeltaFifo`]
-    /// updates is not checked, because this queue does not apply changes in the order of revisions.
+    /// updates is not checked, because this queue does not apply changes in the order of revisions. No
+    /// cache is checked after a fault by which the server sends wrong events, drops or reorders events, or
+    /// returns to an older state.
     fn check_revision(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
         if !in_order || !self.harm.is_empty() {
@@ -231,7 +241,10 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Checks that `asked` requests within `time` do not exceed [`BURST`] and [`PER_MINUTE`].
+    /// Checks that the informer did not send too many requests: `asked` is their number within `time`.
+    ///
+    /// Each source may send [`BURST`] requests, [`PER_MINUTE`] more requests for each started minute, and two
+    /// more requests for each interval of the consistency check.
     pub(super) fn check_rate(&self, time: Duration, asked: usize) -> Result<(), Wrong> {
         let minutes = usize::try_from(time.as_secs().div_ceil(60)).unwrap_or(usize::MAX);
         let mut most = BURST + minutes.saturating_mul(PER_MINUTE);
@@ -248,7 +261,8 @@ impl<K: Stored> World<'_, K> {
 
     /// Waits at most `within` until the cache equals the server's state.
     ///
-    /// If `mends` is true, replaces objects that failed to decode, and otherwise ignores them.
+    /// If `mends` is true, writes a valid state to the server for each object that failed to decode.
+    /// Otherwise, the comparison ignores these objects.
     pub(super) async fn heal(&mut self, within: Duration, mends: bool) -> Result<(), Wrong> {
         let began = Instant::now();
         loop {
@@ -346,6 +360,9 @@ impl<K: Stored> World<'_, K> {
     }
 
     /// Checks that the simulated controller ([`woken`](super::woken)) reads `want` within a second.
+    ///
+    /// Checks nothing if a past fault sent wrong or repeated events, lost events, or restored an older state
+    /// of the server.
     async fn check_woken(&self, want: &States) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());

@@ -18,7 +18,10 @@ pub(super) struct ProtoFile {
 pub(super) struct ProtoField {
     pub(super) number: u32,
     pub(super) name: String,
-    /// Type of the field: `x`, `[]x` if repeated, or `{}x` for a map. A message type includes its package.
+    /// Type of the field: `x` for a single value of the type `x`, `[]x` for a repeated field, or `{}x` for a
+    /// map from strings to `x`.
+    ///
+    /// The name of a message type includes its package.
     pub(super) value: String,
 }
 

@@ -15,7 +15,7 @@ pub(crate) enum Body {
     ProtobufEvents,
 }
 
-/// One write, or several short writes in a row, of kube-apiserver's encoder.
+/// A write of kube-apiserver's encoder. Several consecutive short writes can be combined into one value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) bytes: usize,

@@ -74,7 +74,9 @@ pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
     Ok(tokens)
 }
 
-/// Returns the length in bytes of the quoted text at the start of `rest`, with the quotes.
+/// Returns the length in bytes of the quoted text at the start of `rest`, including both quotes.
+///
+/// Returns `None` if the closing quote is missing.
 fn quoted(rest: &str) -> Option<usize> {
     let mut escaped = false;
     for (at, byte) in rest.bytes().enumerate().skip(1) {

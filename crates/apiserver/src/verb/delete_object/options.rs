@@ -103,7 +103,8 @@ impl DeleteOptions {
         })
     }
 
-    /// Returns the HTTP status code for an object that was marked for deletion but not removed.
+    /// Returns the HTTP status code of the response to a DELETE request that marks the object for deletion
+    /// but does not remove it yet.
     pub(crate) fn marked_code(&self) -> u16 {
         if self.orphan_dependents == Some(false) {
             202

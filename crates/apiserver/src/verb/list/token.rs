@@ -20,7 +20,7 @@ const VERSION: &str = "meta.k8s.io/v1";
 pub(crate) struct ContinueToken {
     /// Revision of the state from which to read the next page; `None` is the current state.
     pub(crate) revision: Option<u64>,
-    /// Minimum key of the next page. A list of one namespace omits the prefix `namespace/`.
+    /// Minimum key of the next page. For a list of one namespace, the key has no prefix `namespace/`.
     pub(crate) start: String,
 }
 

@@ -163,7 +163,8 @@ fn retain_keys(
     Ok(())
 }
 
-/// Applies every `$setElementOrder/<field>`: merges the lists of the field, and sorts the result.
+/// Applies every `$setElementOrder/<field>`: merges the field's list in `patch` into the field's list in
+/// `original`, and sorts the result in the order that the directive lists.
 fn set_element_orders(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -210,7 +211,7 @@ fn is_list_directive(name: &str) -> bool {
     name.starts_with(SET_ELEMENT_ORDER) || name.starts_with(DELETE_FROM_LIST)
 }
 
-/// Removes all objects that contain the directive `$patch` from `value`.
+/// Removes from `value` all nested objects that contain the directive `$patch`.
 ///
 /// Returns `None` if `value` itself is such an object.
 fn without_marked(value: Value) -> Option<Value> {

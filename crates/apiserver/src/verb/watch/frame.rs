@@ -50,7 +50,8 @@ impl Framer {
     ///
     /// # Errors
     ///
-    /// Returns [`Unfit`] if the object can't be encoded. The watch must end with [`Framer::error`].
+    /// Returns [`Unfit`] if the object can't be encoded. The caller must then end the watch with the frame
+    /// that [`Framer::error`] returns.
     pub(crate) fn event(&mut self, event: &Event, event_type: EventType) -> Result<Bytes, Unfit> {
         let shape = self.next_shape();
         let frame = event.frame(event_type, shape, &self.resource, |entry, out| {
@@ -63,7 +64,8 @@ impl Framer {
     ///
     /// # Errors
     ///
-    /// Returns [`Unfit`] if the object can't be encoded. The watch must end with [`Framer::error`].
+    /// Returns [`Unfit`] if the object can't be encoded. The caller must then end the watch with the frame
+    /// that [`Framer::error`] returns.
     pub(crate) fn write_initial(&mut self, entry: &Entry, out: &mut Vec<u8>) -> Result<(), Unfit> {
         let shape = self.next_shape();
         self.write(EventType::Added, entry, shape, out)
@@ -125,7 +127,9 @@ impl Framer {
         }
     }
 
-    /// Returns the next frame's representation; only a watch's first table has column definitions.
+    /// Returns the representation of the next frame.
+    ///
+    /// If the watch sends tables, only the first table has column definitions.
     fn next_shape(&mut self) -> Shape {
         match self.representation {
             Representation::Object => Shape::Object(self.encoding()),

@@ -64,7 +64,7 @@ enum Due {
     Deadline,
 }
 
-/// The event source of one open watch: the watcher's registration and its event queue.
+/// The event source of one open watch: the registration of a watcher, and the queue of the watcher's events.
 pub(super) struct WatchStream {
     registration: Registration,
     receiver: Receiver,
@@ -200,7 +200,7 @@ impl Timers {
             .reset(self.bookmark.unwrap_or(self.deadline));
     }
 
-    /// Returns whether the deadline or a bookmark is due, and schedules the next bookmark.
+    /// Returns whether the deadline or a bookmark is due. If a bookmark is due, also schedules the next one.
     fn due(&mut self) -> Option<Due> {
         let now = Instant::now();
         if now >= self.deadline {

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::{SILENCE, both_strategies, client};
 use crate::ask::{pod, pods};
 
-/// A running kube-rs controller that sets a label on every config map.
+/// A running kube-rs controller that sets a label on every config map in the namespace `default`.
 ///
 /// `reconciled` yields the name of each reconciled config map, and `None` for each error.
 struct Labelling {

@@ -28,7 +28,8 @@ pub(super) const HOLD: Duration = Duration::from_millis(30);
 /// Maximum number of pods for which every step has its own line.
 const FEW: u32 = 12;
 
-/// Number of steps per kind and loop with a line of their own, if there are more than [`FEW`] pods.
+/// Number of first steps of each kind and loop that have their own lines, in a demo with more than [`FEW`]
+/// pods.
 const FIRST: u64 = 3;
 
 /// Approximate number of summary lines per kind and loop, if there are more than [`FEW`] pods.
@@ -78,9 +79,10 @@ impl Narration {
         self.held.values().map(|step| step.at + HOLD).min()
     }
 
-    /// Returns the lines of the steps that were observed at least [`HOLD`] ago.
+    /// Returns the lines of the waiting steps that were observed at least [`HOLD`] ago.
     ///
-    /// Also returns the lines of the waiting steps that precede them by revision, kind and order of arrival.
+    /// Also returns the line of each other waiting step that precedes one of these steps in the order of
+    /// revision, kind and arrival.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
         let Some(last) = due.map(|(key, _)| *key).max() else {

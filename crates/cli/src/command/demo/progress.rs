@@ -24,7 +24,7 @@ pub(super) struct Goal {
     pub(super) without: Option<Loop>,
 }
 
-/// A step of one kind that the demo requires for a number of objects.
+/// A kind of step, and the number of objects for which the demo requires a step of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Milestone {
     /// The loop that reports steps of this kind.
@@ -75,7 +75,9 @@ pub(super) struct Missing {
     wanted: usize,
 }
 
-/// The progress of the demo. `seen` maps a kind of step to the objects that have had such a step.
+/// The progress of the demo.
+///
+/// `seen` contains, for each kind of step, the objects for which a control loop has reported such a step.
 #[derive(Debug)]
 pub(super) struct Progress {
     goal: Goal,
@@ -163,7 +165,10 @@ impl Progress {
         None
     }
 
-    /// Returns why the scheduler can't bind one of the pending pods.
+    /// Returns the reason why the scheduler can't bind a pod to a node.
+    ///
+    /// If there are several such pods, returns the reason for the first pod by name. Returns `None` if there
+    /// is no such pod.
     pub(super) fn pending(&self) -> Option<&str> {
         self.pending.values().next().map(String::as_str)
     }

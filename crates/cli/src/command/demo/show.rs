@@ -22,7 +22,8 @@ use crate::{
 /// Time without a new step after which the demo ends, if the goal is reached.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// Time without a new step after which the demo ends because it can make no further progress.
+/// Time without a new step after which the demo ends in two cases: one of its loops is left out and the other
+/// loops have done their work, or the scheduler can't bind a pod.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The result of the demo, with a text that the demo prints.

@@ -156,7 +156,7 @@ impl World {
         }
     }
 
-    /// Returns a line with the server's address and whether the control loops write.
+    /// Returns a sentence with the server's address and, for a cluster, with what the loops do there.
     pub(super) fn description(&self) -> String {
         let url = &self.config.cluster_url;
         match &self.backend {
@@ -201,7 +201,7 @@ impl World {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns each node's name without and with `prefix`; empty if the loops only observe.
+    /// Returns the names of the demo's nodes without and with its prefix; empty if the loops only observe.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
         let nodes: &[&str] = if self.acts() { &NODES } else { &[] };
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// Creates the demo's nodes on a real server, if the loops write to that server.
+    /// Creates the demo's nodes on a real server, if the loops write to it.
     ///
     /// # Errors
     /// Returns an error if the server rejects a node.
@@ -269,10 +269,10 @@ impl World {
         )
     }
 
-    /// Removes the demo's objects or stops the embedded server, and returns a summary.
+    /// Stops the embedded server, or removes the demo's objects from the cluster. Returns a summary.
     ///
     /// # Errors
-    /// Returns an error if objects may remain, with the command that removes them.
+    /// Returns an error if objects may remain. The error contains the command that removes them.
     pub(super) async fn clean_up(self) -> anyhow::Result<String> {
         let advice = self.advice();
         let act = match self.backend {
@@ -299,7 +299,7 @@ impl World {
 
     /// Removes the demo's objects, and returns a summary.
     ///
-    /// If the demo's control loops write (`act`), also removes the nodes, and uses grace period 0 for pods.
+    /// If the control loops write (`act`), also removes the nodes, and deletes pods with grace period 0.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;

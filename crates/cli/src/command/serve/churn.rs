@@ -22,7 +22,7 @@ const RATE_MAX: u64 = 1_000_000;
 /// Maximum number of changes between yields to other tasks; 64 changes take about 2 ms.
 const BURST: u32 = 64;
 
-/// Maximum time by which a change may be late without postponing all later changes.
+/// Maximum delay of a change. If a change is later than this, all later changes are postponed by its delay.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
 /// One in this many changes is a creation or deletion; the others are updates.

@@ -36,7 +36,7 @@ pub(super) const NODES: [&str; 2] = ["node-1", "node-2"];
 /// Time after which [`Controllers::run`] logs a warning that the caches are not filled yet.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Pause of [`Controllers::run`] after the warning, before it waits for the caches again.
+/// Pause between the warning that the caches are not filled yet and the next wait for the caches.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The demo's control loops, which are connected to one server.

@@ -17,8 +17,8 @@ use kube_informer_apiserver::{Builder, OpenError, Server};
 /// Returns an error if the directory can't be used.
 ///
 /// # Cancel safety
-/// If the future is dropped, the blocking thread still opens the directory, and then drops the started
-/// server.
+/// The directory is opened on a blocking thread. If the future is dropped, this thread still opens the
+/// directory, and the started server is then dropped.
 pub(super) async fn open(builder: Builder, directory: PathBuf) -> anyhow::Result<Server> {
     let opening = tokio::task::spawn_blocking(move || {
         // Inconsistent data in a damaged file makes the database panic; the panic is returned as an error, so its

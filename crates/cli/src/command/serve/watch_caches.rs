@@ -1,6 +1,6 @@
-//! Parses the sizes of the embedded server's watch caches, and sets them on the server's builder.
+//! Parses the arguments of `--watch-cache-sizes`, and sets the watch caches on the embedded server's builder.
 //!
-//! The sizes are the values of the flags `--watch-cache`, `--default-watch-cache-size` and
+//! The settings are from the flags `--watch-cache` (on or off), `--default-watch-cache-size` and
 //! `--watch-cache-sizes`, which have the names of kube-apiserver's flags. A size is a number of events.
 //! kube-apiserver only distinguishes zero from other sizes. The embedded server uses the exact size.
 //!

@@ -152,11 +152,16 @@ fn find_in(
 /// Visitor that searches one JSON map for the members to drop.
 struct Search<'s> {
     members: &'s Members,
-    /// Number of members with a rule that were not found yet. `None` if the whole map must be read.
+    /// Number of names in `members` that the search has not found yet.
+    ///
+    /// `None` if all members whose names are not in `members` are dropped, because the whole map must then
+    /// be read.
     left: Option<usize>,
     whole: &'s [u8],
     cuts: &'s mut Vec<Range<usize>>,
-    /// Whether all members with a rule were found. The search then ends with an error, which must be ignored.
+    /// Whether all members with a rule were found.
+    ///
+    /// If true, the search has stopped early with an error, and the caller must ignore this error.
     found_all: &'s mut bool,
 }
 

@@ -34,16 +34,18 @@ pub(crate) struct WatchSplitter {
     limit: Limit,
 }
 
-/// The number of checks of the unfinished event, and the length of the event at the last check.
+/// Number of checks whether the unfinished event can still become valid JSON, and the length in bytes of the
+/// event at the last check.
 #[derive(Debug, Default)]
 struct Looks {
     count: u32,
     bytes: usize,
 }
 
-/// Number of unconditional checks of an unfinished event.
+/// Number of checks of an unfinished event that are due regardless of the length of the event.
 ///
-/// Each further check requires that the length has doubled, because a check reads the whole event.
+/// A check reads the whole event to find invalid JSON. To limit this work, each further check is due only
+/// when the event is at least twice as long as at the previous check.
 const LOOKS: u32 = 3;
 
 #[derive(Deserialize)]
@@ -66,7 +68,7 @@ impl WatchSplitter {
     /// Reads one chunk of the body, and appends the events that end in the chunk to `frames`.
     ///
     /// # Errors
-    /// Returns an error for data that is not a valid event or too large; the splitter is then unusable.
+    /// Returns an error if an event is invalid or too large. The splitter can't be used after an error.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -101,7 +103,10 @@ impl WatchSplitter {
         Ok(())
     }
 
-    /// Checks that the unfinished event can still become valid JSON, if a check is due.
+    /// If a check is due, checks that the unfinished event can still become valid JSON.
+    ///
+    /// The first [`LOOKS`] checks of an event are always due. A further check is due when the length of the
+    /// event has doubled since the last check.
     fn look(&mut self) -> Result<(), SplitError> {
         let bytes = self.carry.bytes().len();
         if self.looks.count >= LOOKS && bytes < 2 * self.looks.bytes {

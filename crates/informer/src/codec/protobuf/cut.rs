@@ -140,7 +140,9 @@ fn put_partly(
     }
 }
 
-/// Applies the rules in `members` to one entry of a map, and appends the entry to `to`.
+/// Applies the rules in `members` to one entry of a map, and appends the resulting entry to `to`.
+///
+/// Appends nothing if a rule removes the entry.
 fn put_entry(
     members: &Members,
     value_type: Type,

@@ -107,7 +107,10 @@ fn coloured(name: &str, revision: usize, colours: &Colours) -> Object<K> {
     object(&format!("{name}@{revision} {}", colours.join(",")))
 }
 
-/// Expected colours of each decodable object, and the store's indices as positions in [`INDICES`].
+/// Expected content of the store.
+///
+/// Contains the colours of each decodable object, and the store's indices. An index is represented by its
+/// position in [`INDICES`].
 #[derive(Clone, Debug, Default)]
 struct Naive {
     objects: BTreeMap<ObjectName, Colours>,

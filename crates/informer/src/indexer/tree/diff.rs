@@ -53,7 +53,9 @@ impl<'a, K: Ord, V: PartialEq> Iterator for Diff<'a, K, V> {
 }
 
 impl<K, V> Diff<'_, K, V> {
-    /// Skips shared nodes, and moves each cursor to its next entry or to the end of its tree.
+    /// Moves each cursor to the first entry that was not compared yet, or to the end of its tree.
+    ///
+    /// Skips nodes that both trees share. A cursor that is already at such an entry does not move.
     fn align(&mut self) {
         loop {
             let (old, new) = (self.old.node(), self.new.node());

@@ -1,4 +1,5 @@
-//! Tests the paths of decoding errors against a deserializer that records paths.
+//! Tests the paths of decoding errors: compares them with fixed paths, and with the paths that the crate
+//! `serde_path_to_error` records.
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use proptest::prelude::*;

@@ -50,7 +50,7 @@ pub(super) struct Entries<'h, A> {
     seen: usize,
     /// Size in bytes of the type of the most recently decoded key.
     key_bytes: usize,
-    /// Sizes in bytes of the first key's and value's types; `None` before the first entry.
+    /// Size in bytes of the first key's type, and of the first value's type. `None` before the first entry.
     sizes: Option<(usize, usize)>,
     /// Whether the entries so far can be those of a map, not the fields of a struct.
     ///

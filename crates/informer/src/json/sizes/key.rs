@@ -1,6 +1,6 @@
 //! Counts the text of a map key as heap memory, if the decoded map stores the key as a string.
 //!
-//! Guarantees: the type's `Deserialize` implementation receives every key unchanged.
+//! Guarantees: the `Deserialize` implementation of the key's type receives every key unchanged.
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 

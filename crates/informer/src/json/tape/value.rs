@@ -95,7 +95,7 @@ fn split<'t, 'de>(
 }
 
 impl<'t, 'de> Value<'t, 'de> {
-    /// Returns the value of a tape that contains exactly one JSON value.
+    /// Returns the value on a tape, or `None` if `nodes` are not exactly one JSON value.
     pub(super) fn new(nodes: &'t [Node<'de>], reading: &'t Reading) -> Option<Self> {
         let (value, rest) = split(nodes, reading)?;
         rest.is_empty().then_some(value)
@@ -321,7 +321,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
 
 /// The elements of an array, or the entries of a map, that have not been read yet.
 ///
-/// `Drop` sets `left_some` if any are left.
+/// If some are still unread on drop, `Drop` records this in [`Reading`], and the decoded value is discarded.
 struct Parts<'t, 'de> {
     len: usize,
     rest: &'t [Node<'de>],

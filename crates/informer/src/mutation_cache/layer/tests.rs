@@ -146,7 +146,8 @@ impl Bench {
 /// delete a u1         adds a local deletion of the object a with uid u1
 /// at 6 has a u1 6     applies an update to the cache; the first reflector reaches revision 6
 /// at 6 lost a u1 6    applies a deletion to the cache; the first reflector reaches revision 6
-/// at 6, second at 6   applies a bookmark of the first or the second reflector
+/// at 6                applies a bookmark of the first reflector at revision 6
+/// second at 6         applies a bookmark of the second reflector at revision 6
 /// back at 3           applies a bookmark at revision 3 after the server was restored from a backup
 /// wait 10             advances the clock by 10 seconds
 /// look                does nothing

@@ -54,13 +54,15 @@ const WRITTEN: Codec = Codec::Json;
 /// The options of a packed cache, which stores objects as compressed bytes.
 #[derive_where(Clone, Copy)]
 pub(crate) struct PackOptions<K> {
-    /// Number of objects from which each compression dictionary is sampled.
+    /// Number of objects that the cache must receive before it creates a compression dictionary. Fewer
+    /// objects are sufficient if they are large.
     pub(crate) objects: usize,
     encode: Encode<K>,
 }
 
 impl<K: Storable> PackOptions<K> {
-    /// Creates options that sample each dictionary from `objects` objects, but at least [`OBJECTS_MIN`].
+    /// Creates options with which a dictionary is created after `objects` objects, but at least
+    /// [`OBJECTS_MIN`].
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
@@ -314,7 +316,9 @@ impl<K> PackedBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Calls `read` with the decompressed bytes. Returns `None` if the bytes are dropped or damaged.
+    /// Calls `read` with the decompressed bytes.
+    ///
+    /// Returns `None` if the bytes are damaged, or were dropped after an earlier read failed to decode them.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.kept.lock() {
             Kept::Bytes(packed) => packed.unpacked(|it| read(self.codec.object(it))).ok(),
@@ -335,7 +339,7 @@ impl<K> PackedBody<K> {
         self.decoder.recent(self.number).lock().number == self.number
     }
 
-    /// Returns the size in bytes of the informer's compression dictionaries and of the samples for the next one.
+    /// Returns the size in bytes of the compression dictionaries and of the samples for the next dictionary.
     pub(super) fn shared_size(&self) -> usize {
         self.decoder.packing.size()
     }
@@ -381,9 +385,10 @@ impl<K> PackedBody<K> {
         Ok(object)
     }
 
-    /// Returns the decoded object for a later read, without keeping the object in memory.
+    /// Returns the decoded object, so that a later call of [`open`](Self::open) need not decode it.
     ///
-    /// The caller must hold the result until the reader calls [`open`](Self::open).
+    /// The decoder does not keep the object alive. The caller must hold the result until the reader calls
+    /// `open`. Otherwise, `open` decodes the object again.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         Ok(self.find_or_decode(name)?.0)
     }

@@ -25,7 +25,8 @@ pub(crate) struct UnreadCount {
 
 /// Number of undecoded objects in one snapshot of the store.
 ///
-/// The number no longer changes after the writer has started the next snapshot.
+/// While the snapshot is the newest one, the number decreases whenever a read decodes an object. After the
+/// store's writer has started the next snapshot, the number no longer changes.
 #[derive(Debug)]
 pub(crate) struct UnreadMoment {
     store: Arc<UnreadCount>,
@@ -94,7 +95,9 @@ impl Reading {
         self.0.load(Ordering::Acquire) & READ != 0
     }
 
-    /// Records that decoding has ended, and decrements `unread` if it counts the object.
+    /// Records that decoding of the object has ended.
+    ///
+    /// Decrements `unread` if the object is in the store and was not decoded before.
     pub(super) fn end(&self, unread: &UnreadCount) {
         if !self.is_done() && self.0.fetch_or(READ, Ordering::AcqRel) == STORED {
             unread.count.fetch_sub(1, Ordering::AcqRel);

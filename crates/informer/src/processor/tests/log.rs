@@ -84,7 +84,9 @@ fn a_growing_buffer_is_logged_once_until_half_of_it_is_delivered() {
     assert_eq!(push(1), warning, "a new burst is logged again");
 }
 
-/// A test handler that sleeps for the milliseconds in a pod's name, or panics for other names.
+/// A test handler that sleeps for a number of milliseconds. The number is the name of the event's pod.
+///
+/// The handler panics if the pod has the name `text`, `formatted` or `value`.
 struct Planted;
 
 impl EventHandler<Pod> for Planted {

@@ -28,7 +28,7 @@ fn one(text: &str) -> Object<Pod> {
 ///
 /// ```text
 /// known a@1 b@2        sets the initial content of the store
-/// add a@2              queues an addition; update and delete queue the other changes of an object
+/// add a@2              queues an addition; `update` queues an update, and `delete` queues a deletion
 /// bookmark 9           queues a bookmark at revision 9
 /// list 9: a@2 c@1      queues a list at revision 9
 /// resync               queues a resync for the handler
@@ -118,8 +118,8 @@ fn by_object(delivered: &str) -> BTreeMap<char, Vec<&str>> {
 
 /// Runs a script with both queues, and compares the delivered events with `trace`.
 ///
-/// Also asserts that both queues deliver the same events for each object. `trace` contains the events of each
-/// queue if they differ in order.
+/// Also asserts that both queues deliver the same events for each object. If the order of events of different
+/// objects depends on the queue, `trace` contains the events of both queues, one queue after the other.
 fn check(script: &str, trace: &Expect) {
     let in_order = delivered(&mut InOrder::new(), script);
     let per_key = delivered(&mut DeltaFifo::new(), script);

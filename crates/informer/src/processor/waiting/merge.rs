@@ -70,7 +70,7 @@ fn event<K>(first: Event<K>, next: Event<K>) -> Option<Event<K>> {
     })
 }
 
-/// Returns the cause of two merged updates: the newer cause, unless that is a resync.
+/// Returns the cause of two merged updates: `next`, or `first` if `next` is a resync.
 fn both(first: Cause, next: Cause) -> Cause {
     match next {
         Cause::Resync => first,

@@ -9,7 +9,8 @@ use crate::queue::DeltaFifo;
 #[derive(Default)]
 struct Keys {
     slots: Vec<Slot>,
-    /// Numbers of the sources with an empty first list. The next pop reports one of these lists as complete.
+    /// Identifiers of the sources with an empty first list. Each pop reports one of these lists as complete,
+    /// and removes its source from `empty_lists`.
     empty_lists: Vec<u32>,
     sync: Sync,
     /// Revisions that the last popped batch contained, each with the number of its source.

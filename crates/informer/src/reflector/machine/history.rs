@@ -1,9 +1,13 @@
 //! Detects that the server has gone back to an earlier state, for example after a restore from a backup.
 //!
-//! If an observation shows that the server has gone back, or may have gone back, another [`Epoch`] of
-//! revisions begins. The next list is then applied even if it is older than the store. In this table, the
-//! last revision is the newest one that the store has accepted. A probe is a LIST of one object that requests
-//! at least the last revision. An end bookmark is the bookmark that ends the initial events of a watch.
+//! The table lists the observations and their meanings. If the meaning is that the server has gone back, or
+//! may have gone back, another [`Epoch`] of revisions begins. The next list is then applied even if it is
+//! older than the store. If the meaning is "undecided", no epoch begins before the decision that the table
+//! names.
+//!
+//! In the table, the last revision is the newest revision that the store has accepted. A probe is a LIST of
+//! one object that requests at least the last revision. An end bookmark is the bookmark that ends the initial
+//! events of a watch.
 //!
 //! | observation | meaning |
 //! | --- | --- |
@@ -24,7 +28,10 @@ use crate::{
 };
 
 impl Machine {
-    /// Sets the revision up to which an earlier reflector filled the store. The first request is a list.
+    /// Sets the revision up to which an earlier reflector filled the store; unset if there was none.
+    ///
+    /// If the revision is set, a new epoch begins, because the server may have gone back to an earlier state
+    /// since. The first request is a list, unless [`begin_at`](Self::begin_at) is called later.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         // The earlier reflector may have detected that the server has gone back.
@@ -40,6 +47,8 @@ impl Machine {
     }
 
     /// Returns whether an event is older than the newest revision that the store has accepted.
+    ///
+    /// Returns false for the `Added` events of existing objects that a watch from `""` or `"0"` sends first.
     pub(crate) fn is_below_last(&self, kind: &FrameKind, revision: &ResourceVersion) -> bool {
         // The existing objects, which a watch from `""` or `"0"` sends first, may be older.
         let is_listing = matches!(&self.state, State::Watching(watch) if !watch.advances);
@@ -80,10 +89,10 @@ impl Machine {
         self.history.epoch()
     }
 
-    /// Records the revision of a complete list. A revision lower than before shows that the server has gone
-    /// back.
+    /// Starts a new epoch if the revision of a complete list is older than the last revision.
     ///
-    /// Must be called before the list is sent to the store.
+    /// Such a list shows that the server has gone back to an earlier state. The last revision is the newest
+    /// revision that the store has accepted. Must be called before the list is sent to the store.
     pub(crate) fn listed(&mut self, revision: &ResourceVersion) {
         self.history.listed(revision);
     }

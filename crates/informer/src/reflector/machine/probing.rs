@@ -92,9 +92,9 @@ impl Machine {
 
     /// Records that the probe of an open watch requested the revision `asked` and returned `revision`.
     ///
-    /// Returns true if an event or bookmark was older than the newest revision that the store has accepted,
-    /// and this probe is the first one answered since then. Returns true at most once between two lists,
-    /// because further events of this kind require no probe.
+    /// An event or bookmark is out of order if it is older than the newest revision that the store has
+    /// accepted. Returns true if this probe is the first one answered after the first event out of order
+    /// since the last list. Later events out of order require no probe until the next list.
     ///
     /// # Errors
     /// Returns an error if `revision` is older than `asked`. The caller must pass the error to

@@ -14,7 +14,8 @@ use crate::{
 /// Maximum time for which a rejected watch is retried: longer than an API server's restart.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
-/// Minimum time that the reflector waits for the response headers of a watch.
+/// Minimum value of the configurable timeout for the response headers of a watch. A smaller configured value
+/// is replaced by this value.
 const HEADERS_MIN: Duration = Duration::from_millis(1);
 
 /// The failed attempts to open a watch: rejected watches, and watches without response headers.
@@ -32,19 +33,24 @@ impl Refusals {
         *self = Self::default();
     }
 
-    /// Resets `since` after a list. Does not reset `header_timeouts`.
+    /// Clears the time of the first rejected watch after the store has accepted a list.
+    ///
+    /// Keeps the number of watches without response headers.
     pub(super) fn listed(&mut self) {
         // A list does not show that the server opens watches.
         self.since = None;
     }
 
-    /// Records a rejected watch, and returns whether to request the watch again instead of a list.
+    /// Records a rejected watch, and returns whether the reflector must retry the watch instead of listing.
+    ///
+    /// Returns true until [`RETRIED_FOR`] has passed since the first rejected watch that `since` records.
     fn retries(&mut self, now: Instant) -> bool {
         let since = *self.since.get_or_insert(now);
         now.duration_since(since) < RETRIED_FOR
     }
 
-    /// Returns `configured`, doubled for each consecutive timeout of the response headers.
+    /// Returns `configured`, but at least [`HEADERS_MIN`], doubled for each consecutive timeout of the
+    /// response headers.
     fn headers_allowed(&self, configured: Duration) -> Duration {
         let doubled = 2_u32.saturating_pow(self.header_timeouts);
         configured.max(HEADERS_MIN).saturating_mul(doubled)

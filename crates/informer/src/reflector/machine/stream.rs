@@ -13,7 +13,9 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns whether a streaming list is in progress, before its end bookmark.
+    /// Returns whether a streaming list is in progress.
+    ///
+    /// A streaming list is in progress from its request until the store has accepted the list.
     pub(crate) fn is_streaming(&self) -> bool {
         matches!(self.state, State::Streaming(_))
     }
@@ -47,7 +49,7 @@ impl Machine {
 
     /// Records an event of a streaming list, except the end bookmark.
     ///
-    /// `is_new` is whether this list has not sent the object before.
+    /// `is_new` is true if the event adds an object that the list does not contain after its earlier events.
     pub(crate) fn initial_event(
         &mut self,
         kind: &FrameKind,
@@ -130,7 +132,7 @@ impl Machine {
         self.list()
     }
 
-    /// Returns a LIST, and disables streaming lists for the next hour.
+    /// Returns the action that sends a LIST, and disables streaming lists for the next hour.
     fn list_instead(&mut self, now: Instant) -> Action {
         self.streaming.refused(now);
         self.list()

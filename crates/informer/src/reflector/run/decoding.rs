@@ -28,7 +28,7 @@ const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 /// one starts only when this many undecoded bytes are waiting.
 const BATCH_BYTES: usize = 128 * 1024;
 
-/// Number of bytes that the reading task decodes itself before it yields.
+/// Number of bytes that the task that reads the response decodes before it yields to other tasks.
 ///
 /// Decoding and compressing small pods takes 50 µs per KiB, so the task yields after about 800 µs.
 const TURN_BYTES: usize = 16 * 1024;
@@ -127,7 +127,7 @@ where
         self.decoding.known = known;
     }
 
-    /// Makes the queue decode all further objects, including known ones.
+    /// Stops the reuse of stored objects: the queue decodes every object that is not in a decoding task yet.
     pub(super) fn forget_known(&mut self) {
         self.decoding.known = None;
     }

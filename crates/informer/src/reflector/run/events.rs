@@ -114,7 +114,7 @@ where
 
     /// Sends the revision of the event in `frame` to the store as a bookmark, and returns the revision.
     ///
-    /// Ignores a revision that is unreadable or below the reflector's last one.
+    /// Sends nothing and returns `None` if the revision is unreadable or below the reflector's last revision.
     async fn bookmark(&mut self, frame: &Frame) -> Result<Option<ResourceVersion>, Stop> {
         let Some(revision) = decode::revision(frame.object()) else {
             return Ok(None);

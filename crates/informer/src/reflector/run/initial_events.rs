@@ -129,7 +129,7 @@ where
         self.activity(Activity::Streaming { objects });
     }
 
-    /// Records that a streaming list ended before the bookmark that ends it.
+    /// Records that a streaming list ended before the store accepted its objects.
     ///
     /// If the reflector sends a LIST next, the metrics report the streaming list and the LIST as one list,
     /// and the end of the streaming list does not add to the consecutive failures.

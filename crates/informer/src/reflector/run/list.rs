@@ -60,7 +60,9 @@ impl<K> List<K> {
         Self::begin(Staged::Streamed(BTreeMap::new()), limits)
     }
 
-    /// Returns an empty list for a restart from the first page, with the durations of past requests.
+    /// Returns an empty list for a restart from the first page.
+    ///
+    /// The new list keeps the number and the durations of the requests so far.
     pub(super) fn begin_again(self, limits: Limits) -> Self {
         Self {
             steps: self.steps,
@@ -165,10 +167,11 @@ impl<K: Send + Sync + 'static> List<K> {
     }
 }
 
-/// Returns the object of a decoding result, or `None` if it can't be stored.
+/// Returns the object of a decoding result, or `None` if the object can't be stored.
 ///
-/// Calls `skipped` if the object failed to decode or has another kind. An object that failed to decode is
-/// returned without content if its name, namespace and revision are valid.
+/// An object can't be stored if its name, namespace or revision is invalid, or if it is not of the kind that
+/// the reflector requested. Any other object that failed to decode is returned without content. In all these
+/// cases, the function calls `skipped` with the error.
 pub(super) fn usable<K>(
     decoded: Decoded<K>,
     report: &Reporter,

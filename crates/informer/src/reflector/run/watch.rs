@@ -78,9 +78,13 @@ pub(super) enum BodyEnd {
 pub(super) struct OpenWatch<K> {
     pub(super) asked: Instant,
     answered: Instant,
-    /// Time by which the watch must end: its requested timeout plus `WATCH_GRACE` (30 s).
+    /// Earliest time at which the reflector closes a watch that the server has not ended.
+    ///
+    /// The time is `asked` plus the requested timeout plus `WATCH_GRACE` (30 s). Recent events postpone the
+    /// close: see [`outlived`](Self::outlived).
     deadline: Instant,
-    /// Time at which the last event was processed, or at which the response headers arrived.
+    /// Time at which the last event was processed. Before the first event, the time at which the response
+    /// headers arrived.
     heard: Instant,
     pub(super) events: u64,
     /// Objects that an unfinished streaming list has sent so far.
@@ -106,7 +110,8 @@ impl<K> OpenWatch<K> {
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Returns the deadline of the next event, at most [`outlived`](Self::outlived).
+    /// Returns the deadline of the next event or bookmark. It is never later than the time at which the
+    /// reflector closes the watch ([`outlived`](Self::outlived)).
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),
@@ -347,9 +352,10 @@ where
         }
     }
 
-    /// Waits until a chunk of the response body arrives, an event is decoded, or the watch ends.
+    /// Waits until a chunk of the response body arrives, an event is decoded, or the body or the watch ends.
     ///
-    /// Also does background work such as probes. `reads` is `false` after the body has ended.
+    /// Returns [`Next::Nothing`] if this call only did background work, such as sending a probe. `reads` must
+    /// be `false` after the body has ended.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {

@@ -124,7 +124,9 @@ fn https(
     Ok(tls.enable_all_versions().wrap_connector(tcp))
 }
 
-/// Returns the expiry of the credential plugin's certificate, or `None` if no plugin is configured.
+/// Returns the expiry of the client certificate that the credential plugin returns.
+///
+/// Returns `None` if no plugin is configured, or if the plugin returns no certificate or no expiry.
 fn expiry(config: &Config) -> Result<Option<Timestamp>, kube_client::Error> {
     if config.auth_info.exec.is_none() {
         return Ok(None);

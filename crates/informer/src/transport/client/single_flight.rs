@@ -39,7 +39,9 @@ pub(super) struct SingleFlight<S> {
 
 #[derive(Default)]
 struct Gate {
-    /// Whether requests are sent without waiting: true after a response, false after a failure.
+    /// Whether requests are sent without waiting. False at first.
+    ///
+    /// Response headers set the value to true. A failed request or response body sets it to false.
     open: AtomicBool,
     /// Held by the request that is sent alone, until its response or failure.
     first: Mutex<()>,

@@ -1,9 +1,9 @@
 //! [`ClientSource`] provides the client for each request. [`RotatingClient`] replaces a client before the
 //! certificate of the client expires.
 //!
-//! Kube refreshes tokens without a new client: tokens in files every minute, and tokens of credential plugins
-//! before they expire. A client certificate, from a file or from a plugin, is a fixed part of a client. A new
-//! certificate therefore needs a new client.
+//! The client of kube-rs refreshes tokens itself: tokens in files every minute, and tokens of credential
+//! plugins before the tokens expire. A client certificate, from a file or from a plugin, is a fixed part of a
+//! client. A new certificate therefore needs a new client.
 //!
 //! This module does not send requests and does not close open connections of a replaced client.
 
@@ -33,15 +33,17 @@ use crate::{
 /// Kube refreshes the tokens of credential plugins equally long before they expire.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
 
-/// Minimum time between two attempts to create a client, which may start a credential plugin.
+/// Minimum time between two attempts to create a client. Each attempt may start a credential plugin.
+///
+/// The minimum does not apply if the user sets a shorter [`max_age`](RotatingClientBuilder::max_age).
 const REFUSED_MIN: Duration = Duration::from_secs(10);
 
 /// Minimum age at which a client that can't connect is replaced. Its certificate may have expired.
 const UNCONNECTED_MIN: Duration = Duration::from_secs(60);
 
-/// Time after which a request replaces an unfinished attempt to create a client.
+/// Age of an unfinished attempt to create a client from which the next request starts a new attempt.
 ///
-/// Otherwise, a credential plugin that hangs would block all informers.
+/// Without this limit, a credential plugin that hangs would block all informers.
 const MAKING_MAX: Duration = Duration::from_secs(60);
 
 /// Provides the client for each list request and each watch request.
@@ -136,7 +138,7 @@ struct Rotation {
 struct Current {
     client: Making,
     since: Instant,
-    /// Time at which the next request replaces the client, if scheduled.
+    /// Time after which the next request replaces the client; `None` if no replacement is scheduled.
     until: Option<Instant>,
 }
 
@@ -251,7 +253,10 @@ impl RotatingClientBuilder {
 }
 
 impl Rotation {
-    /// Returns the current client, or starts the creation of a new one if necessary.
+    /// Returns the current client, which may still be in creation.
+    ///
+    /// If there is no client yet, or if the client must be replaced, first starts the creation of a new
+    /// client, which becomes the current one.
     fn current(&self) -> Current {
         let now = Instant::now();
         let mut current = self.current.lock();
@@ -281,7 +286,10 @@ impl Rotation {
         }
     }
 
-    /// Schedules the replacement of `client`, created at `since`, before its certificate expires.
+    /// Schedules the replacement of `client`, because the certificate of `client` expires.
+    ///
+    /// The scheduled time is [`BEFORE_EXPIRY`] before the expiry, but at least [`REFUSED_MIN`] from now.
+    /// `since` is the creation time of `client`. Does nothing if the time of the expiry is unknown.
     fn given_out(&self, since: Instant, client: &Client) {
         let Some(valid_until) = client.valid_until() else {
             return;

@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use super::*;
 use crate::pruning::Pruned;
 
-/// Returns the `Accept` header of each type of request, one per line.
+/// Returns the `Accept` header of each type of request, one per line, without the texts `application/` and
+/// `;g=meta.k8s.io;v=v1`.
 fn accepted<K>(source: &ListWatch<K>, options: &ListOptions) -> String {
     let wanted = [Wanted::List, Wanted::ListOfMetadata, Wanted::Watch];
     let header = |wanted| {

@@ -15,7 +15,8 @@
 use kube_client::{Client, Config, Error, client::ConfigExt};
 use rustls::{ClientConfig, crypto::CryptoProvider};
 
-/// Error for a TLS connection if neither the process nor rustls has a crypto provider.
+/// Error for a TLS connection if the process has installed no crypto provider, and rustls was compiled
+/// without a crypto provider.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no crypto provider for TLS: enable feature `aws-lc-rs` or `ring` of kube-client, \
@@ -75,7 +76,8 @@ fn build<R: Rustls>(make: impl Fn() -> R) -> Result<Option<ClientConfig>, Error>
 /// `_make` is not called; its return type shows whether kube uses rustls.
 ///
 /// # Errors
-/// Returns an error if kube uses rustls and there is no crypto provider.
+/// Returns an error if kube uses rustls, the process has no crypto provider, and rustls was compiled without
+/// a crypto provider.
 fn require_provider<R: Rustls>(_make: &impl Fn() -> R) -> Result<(), Error> {
     if !R::BUILT_IN || CryptoProvider::get_default().is_some() {
         return Ok(());

@@ -28,7 +28,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 
 /// A simple model of the delaying queue.
 ///
-/// `delayed` is sorted, and contains the end of the delay, a sequence number, and the item.
+/// An entry of `delayed` contains the end of the delay, a sequence number, and the item. The entries are
+/// sorted in this order.
 #[derive(Default)]
 struct Reference {
     delayed: Vec<(u64, usize, u8)>,

@@ -34,11 +34,11 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// A queue that unblocks the handler [`Stepping`] when `pop_batch` is called with a `room` of zero. `room` is
+/// A queue that unblocks the handler [`Stepping`] in a call of `pop_batch` whose `room` is zero. `room` is
 /// zero while the handler's buffer is full.
 ///
-/// Before `pop_batch` returns, it waits until the handler receives its next event, which makes room in the
-/// buffer.
+/// The queue does so only while the handler is blocked and the queue is not empty. In such a call,
+/// `pop_batch` then waits until the handler has received its next event, which makes room in the buffer.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,
@@ -84,8 +84,8 @@ impl Queue<Pod> for RoomMadeMeanwhile {
 /// [`Stepping`] blocks in its third event, which is the first change after `Synced`.
 const HELD: usize = 3;
 
-/// A handler that blocks in event number [`HELD`] until [`RoomMadeMeanwhile`] unblocks it. When the handler
-/// receives the next event, it notifies the queue.
+/// A handler that blocks in event number [`HELD`] until the queue [`RoomMadeMeanwhile`] unblocks it. When the
+/// handler receives the next event, the handler notifies the queue.
 struct Stepping {
     heard: watch::Sender<usize>,
     let_go: mpsc::Receiver<()>,

@@ -52,7 +52,9 @@ struct State {
 }
 
 impl Hostile {
-    /// Stores `object` and records an event. The revision replaces the text `REVISION` in `object`.
+    /// Stores `object`, and records an `ADDED` or `MODIFIED` event with `object`.
+    ///
+    /// The text `REVISION` in `object` is replaced by the revision of this event.
     fn write(&self, name: &'static str, object: &[u8]) {
         let mut state = self.0.state.lock();
         let object = at_revision(object, state.events.len() + 1);

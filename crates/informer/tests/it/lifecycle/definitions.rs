@@ -79,7 +79,8 @@ fn delete_definition(server: &Server) {
         .unwrap();
 }
 
-/// Reverts [`stop_serving`], creates the definition of `widgets`, deletes object `a`, and creates `b`.
+/// Reverts [`stop_serving`], and then deletes the object `a` and creates the definition of `widgets` and the
+/// object `b`.
 fn serve_again(server: &Server) {
     server.faults().clear_answers();
     server

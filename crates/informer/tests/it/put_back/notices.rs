@@ -15,7 +15,8 @@ pub(super) struct Notice {
     pub(super) watch: (String, Then),
     /// Returns the server's answers to the requests between the watch and the relist.
     pub(super) answers: fn() -> Vec<Answer>,
-    /// Revisions for the response to the relist. The tests use each of them in a separate run.
+    /// Possible revisions of the list with which the server responds to the relist. A test run uses one of
+    /// these revisions.
     pub(super) revisions: &'static [u64],
     pub(super) verdict: Verdict,
 }

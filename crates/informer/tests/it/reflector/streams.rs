@@ -21,7 +21,7 @@ use crate::{
     setting::Trace,
 };
 
-/// A store that sleeps for this duration before its first object.
+/// A store that sleeps for this duration before it accepts its first object.
 struct Slow(Option<Duration>);
 
 impl ReflectorStore<Pod> for Slow {
@@ -162,7 +162,9 @@ async fn the_status_reports_the_progress_of_a_list() {
     reflector.run(looked_at).await;
 }
 
-/// A source whose watches deliver no events, and end later than requested: this duration after the timeout.
+/// A source whose watches deliver no events, and end later than requested.
+///
+/// The `Duration` is the time from the requested timeout to the end of the watch.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {

@@ -34,7 +34,8 @@ fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     )
 }
 
-/// Restores the state three revisions earlier, and creates two pods with reused revisions.
+/// Resets the server to its state of three revisions ago. Then creates two pods, whose revisions the server
+/// has used before.
 fn put_back(server: &Server) {
     let revision = server.revision();
     server.faults().restart_at(revision - 3).unwrap();

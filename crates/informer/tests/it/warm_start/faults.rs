@@ -12,7 +12,7 @@ use kube_informer::{
 
 use super::*;
 
-/// Returns a server with these pods, whose uids depend on `seed` only.
+/// Returns a server with these pods. Servers with the same pods and the same `seed` assign the same uids.
 fn server(seed: u64, pods: &[&str]) -> Server {
     let pods: Vec<_> = pods.iter().map(|name| pod(name)).collect();
     Server::builder().rng_seed(seed).seed(pods).build()

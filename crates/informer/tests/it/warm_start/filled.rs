@@ -125,7 +125,7 @@ fn get_stuck(informer: &Running) {
     stuck.buffer(one).register().unwrap();
 }
 
-/// Creates and deletes a pod 25 times, and then waits for ten seconds.
+/// Creates and deletes 25 pods, one after the other, and then waits for ten seconds.
 async fn change_many(server: &Server) {
     for n in 0..25 {
         let name = format!("new-{n}");

@@ -33,7 +33,7 @@ pub(super) enum Pause {
     Strange,
 }
 
-/// A list or watch request of a reflector, parsed from an operation's answer.
+/// A list or watch request that a reflector sent, parsed from the recorded result of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) pause: Pause,
@@ -57,7 +57,9 @@ pub(super) enum Side {
     Ours,
 }
 
-/// Splits an answer into its requests and its text of the store's content.
+/// Splits an answer into the texts of its requests, and the text that describes the store's content.
+///
+/// Returns `None` if the answer does not describe the store's content.
 pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
     let (requests, store) = answer.split_at(answer.rfind("store [")?);
     let requests = requests.split("; ").filter(|part| !part.is_empty());
@@ -66,8 +68,10 @@ pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
 
 /// Returns whether a pause with the text `label` can be the backoff delay `nth`, counted from 0.
 ///
-/// Each backoff delay is random between a minimum and twice this minimum. `label` contains only the minimum,
-/// in seconds.
+/// Each backoff delay is random between a minimum and twice this minimum. The minimum is 0.8 s for the first
+/// delay, doubles with each further delay, and is at most 30 s.
+///
+/// `label` is the smallest of the numbers 0.8, 1.6, 3.2, … whose double is at least the pause in seconds.
 fn is_nth(label: &str, nth: usize) -> bool {
     const LABELS: [&str; 6] = ["0.8", "1.6", "3.2", "6.4", "12.8", "25.6"];
     match LABELS.get(nth) {
@@ -130,15 +134,18 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
     requests
 }
 
-/// Returns whether the library may send a request without a pause after `before`.
+/// Returns whether the library may send its next request without a pause.
+///
+/// `before` is the last request with its outcome. If it is `None`, the operation `verb` decides.
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
     is_closed || has_expired(verb, before)
 }
 
-/// Returns whether the server reported that the revision of the reflector's last watch is expired (410 Gone).
+/// Returns whether `before` is a watch whose revision had expired (410 Gone).
 ///
-/// `before` is the last request with its outcome. If it is `None`, the operation `verb` decides.
+/// `before` is the previous request of the same turn, with its outcome. If `before` is `None`, returns
+/// whether the operation `verb` sends a 410 error to the open watch.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {
@@ -159,7 +166,7 @@ fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Returns whether `outcome` rejects a watch only temporarily, so that the library repeats it.
+/// Returns whether `outcome` is a temporary rejection, after which the library sends the same watch again.
 pub(super) fn is_away(outcome: &str) -> bool {
     ["401", "502", "503"].contains(&outcome)
 }
@@ -189,7 +196,9 @@ pub(super) fn revision(asked: &str) -> &str {
     value.unwrap_or_default()
 }
 
-/// Returns the revisions of client-go's lists in earlier operations, which may have expired.
+/// Returns the revisions that client-go's lists requested in earlier operations.
+///
+/// These revisions may have expired since then.
 pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     let before = moment.theirs[..moment.at].iter().flatten();
     let texts = before.filter_map(|answer| answer.text());

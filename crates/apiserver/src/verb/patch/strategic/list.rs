@@ -111,7 +111,9 @@ fn merge_items(
     in_order(merged, &places, &server_places, Some(key))
 }
 
-/// Merges each item of `patch` into the item of `original` with the same value of `key`, or appends it.
+/// Merges each item of `patch` into the item of `original` with the same value of `key`.
+///
+/// Appends an item of `patch` to `original` if `original` has no such item. Returns the merged list.
 fn merge_maps(
     mut original: Vec<Value>,
     patch: Vec<Value>,
@@ -239,8 +241,10 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
 
 /// Returns the list that Kubernetes uses to place the items that `$setElementOrder` does not name.
 ///
-/// The list contains the items of `original` that `patch` does not delete, followed by new items of `patch`,
-/// at most as many as `patch` deletes from `original`.
+/// The list contains the items of `original` that `patch` does not delete, followed by new items of `patch`.
+/// The number of new items is at most the number of items that `patch` deletes from `original`. If `patch`
+/// contains the marker `$patch: replace`, the list contains no new items. Without a merge key, the list is
+/// `original`.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -263,10 +267,12 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     order
 }
 
-/// Sorts `merged`: items in `places` by their position there, all other items by `server_places`.
+/// Sorts the items of `merged` by two maps from the [`identity`] of an item to its position.
 ///
-/// The keys of both maps are identities ([`identity`]). Each other item is placed as late as possible, but
-/// before every item of `places` that has a greater position in `server_places`.
+/// The items that `places` contains are sorted by their positions in `places`. The remaining items are sorted
+/// by their positions in `server_places`, and are then inserted between the items of `places`. A remaining
+/// item is inserted before the first item of `places` that has a greater position in `server_places`. If
+/// there is no such item, the remaining item is placed at the end.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,
@@ -307,7 +313,7 @@ fn places_of(items: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usiz
     Ok(places)
 }
 
-/// Returns the index of the first item with each [`identity`] in a `$setElementOrder` list.
+/// Maps each [`identity`] in a `$setElementOrder` list to the index of the first item with this identity.
 ///
 /// # Errors
 /// Returns an error if the list has a merge key, but an item is not an object.

@@ -21,9 +21,9 @@ pub(in crate::object) fn housekeeping<K: Send + Sync + 'static>(
     Box::new(Packer::new(Arc::clone(decoder)))
 }
 
-/// Creates a dictionary if there are enough samples, and compresses `objects` again with it.
+/// Creates a dictionary if one is due, and then compresses `objects` again with the new dictionary.
 ///
-/// `more_comes` is whether more objects will be loaded.
+/// `more_comes` is whether more objects will be loaded. If true, a dictionary is due only after more objects.
 pub(in crate::object) fn keep_house<K>(
     decoder: &PackedDecoder<K>,
     objects: &[Vec<Object<K>>],
@@ -75,7 +75,8 @@ enum Walk {
 /// Progress of compressing the store's objects again with the newest dictionary.
 #[derive(Default)]
 struct Repacking {
-    /// Number of dictionaries so far at the start of this work, to detect a newer dictionary.
+    /// Number of dictionaries that had been created when this work started. If the number has increased since
+    /// then, a newer dictionary exists.
     generation: u64,
     walk: Walk,
     /// Whether to iterate over the store a second time, for objects added during the first iteration.
@@ -94,7 +95,8 @@ const PENDING_MAX: usize = 64;
 /// Total size in bytes at which a [`Pending`] compresses its objects.
 const PENDING_BYTES: u64 = 1 << 20;
 
-/// Number of objects that a task compresses before it yields; for pods, about 30 microseconds.
+/// Number of objects that a task compresses before it yields. Compressing this number of pods takes about 30
+/// microseconds.
 const TURN: usize = 4;
 
 /// Maximum number of concurrent tasks that compress objects for one store.
@@ -178,7 +180,7 @@ struct Packer<K> {
 }
 
 impl<K: Send + Sync + 'static> Packer<K> {
-    /// Creates the background work for one store, on the current tokio runtime.
+    /// Creates the background work for one store. Must be called on the tokio runtime that will run the work.
     fn new(decoder: Arc<PackedDecoder<K>>) -> Self {
         Self {
             decoder,

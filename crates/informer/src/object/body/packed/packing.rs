@@ -1,9 +1,10 @@
 //! [`Packing`] compresses the bytes of an informer's objects, which are JSON or protobuf.
 //!
-//! An object is compressed with another object that has the same labels, its base, or with a dictionary of
-//! sampled objects. Objects stay uncompressed until there are enough samples. Another dictionary is made when
-//! new objects no longer compress well with the current one. At most two dictionaries are in use: before a
-//! third one is made, all objects that use the oldest dictionary must be compressed again.
+//! An object is compressed with a dictionary of sampled objects, or with its base, which is another object
+//! with the same labels. Objects stay uncompressed until there are enough samples for the first dictionary.
+//! Another dictionary is made when new objects no longer compress well with the current one. At most two
+//! dictionaries are in use: a third one is made only after all objects that use the oldest one have been
+//! compressed again or dropped.
 //!
 //! Guarantees: an object that can't be compressed is stored uncompressed. No object is rejected or lost.
 
@@ -46,7 +47,9 @@ struct Learning {
     generation: u64,
 }
 
-/// What else determines how an object is compressed: its uid, and the base of its labels.
+/// The properties of an object, other than its bytes, that determine how the object is compressed.
+///
+/// They are the uid of the object, and the base of the objects with the same labels.
 #[derive(Clone, Copy)]
 pub(super) struct Kin<'a> {
     pub(super) uid: UidHash,
@@ -64,7 +67,7 @@ pub(super) enum Packed {
         dictionary: Arc<Dictionary>,
         length: u32,
     },
-    /// The object is itself the base of others, and its bytes are there.
+    /// The object is a base, with which other objects are compressed. [`DeltaBase`] contains its bytes.
     Base(Arc<DeltaBase>),
     WithBase {
         bytes: Box<[u8]>,
@@ -78,7 +81,10 @@ pub(super) enum Packed {
 pub(super) struct Damaged;
 
 impl Packing {
-    /// Creates a compressor that samples each dictionary from `samples` objects.
+    /// Creates a compressor without a dictionary. `samples` is the number of objects that each dictionary
+    /// requires.
+    ///
+    /// [`Samples::are_enough`] and [`Samples::are_spread`] describe the exact conditions.
     pub(super) fn new(samples: usize) -> Self {
         Self {
             samples,
@@ -133,9 +139,9 @@ impl Packing {
 
     /// Creates a dictionary for later objects if one is due, and returns whether it did.
     ///
-    /// It is due if sampling covers enough objects, and no object uses the dictionary before the current one.
-    /// `more_comes` is whether more objects follow at once, as during a list. If true, the minimum number of
-    /// objects is higher.
+    /// A dictionary is due if the samples represent enough objects, and no object uses the predecessor of the
+    /// current dictionary anymore. `more_comes` is whether more objects follow at once, as during a list. If
+    /// true, the minimum number of objects is higher.
     pub(super) fn renew(&self, more_comes: bool) -> bool {
         let samples = self.learning.lock().take_due(self.samples, more_comes);
         let Some(dictionary) = samples.and_then(|samples| Dictionary::of(&samples)) else {

@@ -1,7 +1,7 @@
 //! Tests of objects that a cache stores as compressed bytes and decodes when they are read.
 //!
-//! Each object returns its own content although all objects share one decoder. A decode error is reported
-//! only once.
+//! Each object returns its own content although all objects share one decoder. If an object fails to decode,
+//! the error is reported only once, even if the object is read several times.
 
 use std::sync::atomic::AtomicUsize;
 

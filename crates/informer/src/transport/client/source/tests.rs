@@ -165,7 +165,9 @@ async fn a_failed_connection_replaces_a_client_that_is_a_minute_old() {
     );
 }
 
-/// Returns a builder that counts the created clients, which expire after 30 minutes.
+/// Returns a builder that counts the created clients. Each client expires 30 minutes after its creation.
+///
+/// `begun` is the time at which the wall clock of the test shows the Unix epoch.
 fn expiring(begun: Instant, server: &Server, count: &Count) -> RotatingClientBuilder {
     let (server, count) = (server.clone(), count.clone());
     RotatingClient::builder(move || {

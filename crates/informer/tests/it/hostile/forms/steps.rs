@@ -114,7 +114,7 @@ fn metadata() -> Vec<Step> {
     ]
 }
 
-/// Returns steps whose objects state a kind other than the expected one, or state their kind at the end.
+/// Returns steps whose objects have an unexpected kind, or contain the field `kind` after the other fields.
 fn kinds() -> Vec<Step> {
     vec![
         (

@@ -1,7 +1,9 @@
 //! [`DeltaBase`] compresses an object as its differences from another object with the same labels.
 //!
-//! Objects with equal labels usually come from one template, such as the pods of a `ReplicaSet`. A pod that is
-//! compressed this way takes about half of the bytes, and reading it takes a tenth of the time.
+//! Objects with equal labels usually come from one template, such as the pods of a `ReplicaSet`. A protobuf
+//! pod that is compressed this way has about half of the bytes of the same pod compressed with a dictionary,
+//! and reading it takes a tenth of the time. A JSON pod has about 0.7 of the bytes, and reading it takes a
+//! third of the time. Both times apply if the base was used last, because it is then decompressed already.
 //!
 //! The module does not decide which bytes are smaller: [`Packing`](super::Packing) compares them.
 
@@ -22,12 +24,16 @@ use crate::object::UidHash;
 const LENGTH_MAX: usize = 32 * 1024;
 
 /// Number of consecutive misses after which another object becomes the base.
+///
+/// A miss is an object that the base did not make much smaller.
 pub(super) const MISSES: u8 = 4;
 
-/// Number of consecutive misses after which a label set has no base any more.
+/// Number of consecutive misses after which the objects of a label set are compressed without a base.
 const MISSES_MAX: u8 = 3 * MISSES;
 
-/// An object that others are compressed with, itself compressed with a dictionary.
+/// The base for later objects with the same labels, which are stored as their differences from this object.
+///
+/// The base itself is compressed with a dictionary.
 pub(in super::super) struct DeltaBase {
     bytes: Box<[u8]>,
     dictionary: Arc<Dictionary>,
@@ -71,7 +77,9 @@ struct Unpacked {
 }
 
 impl BaseOfLabels {
-    /// Returns how to compress an object of `length` bytes. A base with another dictionary is not used.
+    /// Returns how to compress the object `uid`, which has `length` uncompressed bytes.
+    ///
+    /// Does not use a base that is compressed with a dictionary other than `dictionary`.
     pub(super) fn way(&self, uid: UidHash, length: usize, dictionary: &Arc<Dictionary>) -> Way {
         let mut choice = self.0.lock();
         let was_last = std::mem::replace(&mut choice.last, uid) == uid;
@@ -132,14 +140,17 @@ impl DeltaBase {
         self.bytes.len()
     }
 
-    /// Returns the maximum size of an object of `length` bytes that the base makes much smaller.
+    /// Returns the compressed size up to which the base makes an object of `length` bytes much smaller.
     ///
-    /// It is three quarters of the size that the object has if it is as compressible as the base.
+    /// The result is in bytes. It is three quarters of the compressed size that the object would have if the
+    /// dictionary compressed it by the same ratio as the base.
     pub(super) fn expected(&self, length: usize) -> usize {
         3 * self.bytes.len() * length / (4 * self.length.max(1))
     }
 
-    /// Calls `read` with the base's own bytes, unless they are damaged.
+    /// Decompresses the base, and calls `read` with its uncompressed bytes.
+    ///
+    /// Returns `None` without calling `read` if the compressed bytes are damaged.
     pub(super) fn unpacked<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
         self.dictionary.decompressed(&self.bytes, self.length, read)
     }
@@ -153,7 +164,10 @@ impl DeltaBase {
         })
     }
 
-    /// Calls `read` with the decompressed bytes, unless they are damaged or not `length` bytes.
+    /// Decompresses `bytes`, and calls `read` with the result.
+    ///
+    /// Returns `None` without calling `read` if `bytes` or the base is damaged, or if the result is not
+    /// `length` bytes long.
     pub(super) fn decompressed<T>(
         self: &Arc<Self>,
         bytes: &[u8],
@@ -196,7 +210,10 @@ fn sized(room: &mut Vec<u8>, length: usize) -> &mut [u8] {
 }
 
 impl UnpackedBases {
-    /// Returns an entry that holds `base`, another entry, or an empty one.
+    /// Removes and returns the entry that contains `base`.
+    ///
+    /// If no entry contains `base`, removes and returns any other entry. If there are no entries, returns a
+    /// new, empty entry.
     fn take(&self, base: &Arc<DeltaBase>) -> Unpacked {
         let mut idle = self.0.lock();
         let held = idle.iter().rposition(|unpacked| unpacked.holds(base));

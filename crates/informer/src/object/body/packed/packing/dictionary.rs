@@ -1,5 +1,7 @@
-//! [`Dictionary`] compresses and decompresses single objects with a zstd dictionary of sampled objects, whose
-//! text the others have in common.
+//! [`Dictionary`] compresses and decompresses single objects with a zstd dictionary.
+//!
+//! The dictionary contains the text of sampled objects. The other objects of the informer repeat much of this
+//! text.
 
 use parking_lot::Mutex;
 use zstd::{
@@ -9,26 +11,32 @@ use zstd::{
 
 use super::samples::Samples;
 
-/// The zstd compression level. The next level makes pods 2 % smaller, but takes a quarter more time.
+/// The zstd compression level. With the next level, compressed pods are 2 % smaller, but compression takes a
+/// quarter more time.
 const LEVEL: i32 = 1;
 
 /// The zstd parameter `minMatch`: minimum length in bytes of the repetitions that the compressor uses.
 ///
-/// Makes pods 5 % and custom resources 2 % smaller than the level's default.
+/// Compared with the default `minMatch` of [`LEVEL`], this value makes compressed pods 5 % smaller and
+/// compressed custom resources 2 % smaller.
 const MATCH_MIN: u32 = 7;
 
 /// The zstd parameter `targetLength`.
 ///
-/// Makes pods 4 % larger than the level's default, but compression takes a sixth less time.
+/// Compared with the default `targetLength` of [`LEVEL`], this value makes compressed pods 4 % larger, but
+/// compression takes a sixth less time.
 const TARGET_LENGTH: u32 = 2;
 
 /// The beginning of each dictionary: probabilities of characters and of lengths, with which zstd encodes text
-/// that is not in the dictionary. Sampled objects follow.
+/// that is not in the dictionary. Sampled objects follow the probabilities.
 ///
-/// zstd has trained them with pods, `ConfigMaps` and custom resources in JSON and protobuf: run `cargo run
-/// --release -p source -- --probabilities FILE` in `bench`. Objects are 2 % smaller to 4 % larger than with a
-/// dictionary that zstd trains with them, which takes 20 ms and 12 MB. Short random text, such as base64 in
-/// JSON, is up to 25 % larger. Without probabilities, pods are 10 % larger and take half as much time again.
+/// zstd has trained the probabilities with pods, `ConfigMaps` and custom resources in JSON and protobuf. To
+/// create the file again, run `cargo run --release -p source -- --probabilities FILE` in `bench`.
+///
+/// zstd can also train a dictionary with an informer's own objects, which takes 20 ms and 12 MB of memory.
+/// Compared with such a dictionary, these probabilities make compressed objects between 2 % smaller and 4 %
+/// larger, and short random text, such as base64 in JSON, up to 25 % larger. Without any probabilities,
+/// compressed pods are 10 % larger, and compression takes 50 % more time.
 const PROBABILITIES: &[u8] = include_bytes!("probabilities.bin");
 
 /// Maximum number of idle compression contexts, and of idle decompression contexts, per dictionary.
@@ -73,7 +81,7 @@ impl Dictionary {
         self.bytes.len()
     }
 
-    /// Compresses an object; `None` if that does not make it smaller.
+    /// Returns the compressed object; `None` if compression fails or does not make the object smaller.
     pub(super) fn compress(&self, object: &[u8]) -> Option<Box<[u8]>> {
         let idle = self.compressors.lock().pop();
         let mut compressing = idle.or_else(|| self.compressing())?;
@@ -92,7 +100,9 @@ impl Dictionary {
         compressed
     }
 
-    /// Calls `read` with the decompressed bytes, unless they are damaged or not `length` bytes.
+    /// Decompresses `bytes`, and returns the result of calling `read` with the decompressed bytes.
+    ///
+    /// Returns `None` without calling `read` if `bytes` can't be decompressed to exactly `length` bytes.
     pub(super) fn decompressed<T>(
         &self,
         bytes: &[u8],

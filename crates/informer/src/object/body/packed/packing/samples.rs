@@ -6,8 +6,11 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 
 /// Maximum bytes of the samples for one dictionary.
 ///
-/// There are more than half as many if the objects have them. Pods need 711, 684 and 669 bytes each with 16,
-/// 24 and 48 KiB, and a dictionary with more takes longer to load.
+/// If the samples exceed the maximum, every second one is removed. Therefore, full samples usually have more
+/// than half of the maximum.
+///
+/// With samples of 16, 24 and 48 KiB, a compressed pod in protobuf has 711, 684 and 669 bytes. A dictionary
+/// with more samples takes longer to load.
 const BYTES_MAX: usize = 48 * 1024;
 
 /// With this many bytes of added objects, a dictionary requires only [`OBJECTS_OF_BYTES`] objects.
@@ -18,12 +21,14 @@ const SEEN_BYTES: usize = 8 * 1024 * 1024;
 /// Minimum number of objects in a dictionary of large objects.
 const OBJECTS_OF_BYTES: usize = 64;
 
-/// Factor by which a dictionary during a list requires more objects than a dictionary after the list.
+/// A dictionary that is made during a list requires this many times the objects of a dictionary that is made
+/// after the list.
 ///
 /// With more objects, the samples come from more workloads, which saves 9 % of memory for pods.
 const SPREAD: usize = 4;
 
-/// The concatenated first bytes of sampled objects, evenly spread over all added objects.
+/// The first bytes of each sampled object, concatenated. The sampled objects are evenly spread over all added
+/// objects.
 #[derive(Default)]
 pub(super) struct Samples {
     bytes: Vec<u8>,
@@ -49,22 +54,23 @@ impl Samples {
         self.seen_bytes += object.len();
     }
 
-    /// Returns whether there are enough objects for a dictionary after a list: at least `objects`, or fewer if
-    /// they are large.
+    /// Returns whether the added objects are enough to create a dictionary after the end of a list.
+    ///
+    /// Objects are enough if their number is at least `objects`. Fewer objects are enough if they are large.
     pub(super) fn are_enough(&self, objects: usize) -> bool {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
-    /// Like [`are_enough`](Self::are_enough), but for a dictionary during a list, which requires
-    /// [`SPREAD`] times as many objects.
+    /// Returns whether there are enough objects for a dictionary during a list: at least [`SPREAD`] times
+    /// `objects`, or fewer if they are large.
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the added objects are enough because they are large.
+    /// Returns whether the added objects are enough for a dictionary because they are large.
     ///
-    /// They are enough if they have at least [`SEEN_BYTES`] bytes in total, and their number is at least
-    /// `objects` or [`OBJECTS_OF_BYTES`], whichever is less.
+    /// They are enough if they have at least [`SEEN_BYTES`] bytes in total, and their number is at least the
+    /// smaller of `objects` and [`OBJECTS_OF_BYTES`].
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(OBJECTS_OF_BYTES) && self.seen_bytes >= SEEN_BYTES
     }
@@ -99,10 +105,13 @@ impl Samples {
 /// Number of consecutive objects over which the compression ratio is measured.
 const WINDOW: u32 = 1000;
 
-/// Minimum groups of [`WINDOW`] objects before a dictionary is replaced, to compress objects again rarely.
+/// Minimum number of groups of [`WINDOW`] objects that a dictionary compresses before it is replaced.
+///
+/// After each replacement, the stored objects are compressed again. The minimum makes this rare.
 const WINDOWS_MIN: u32 = 8;
 
-/// Compares the compression ratio of new objects with that of a dictionary's first objects.
+/// Compares the compression ratio of the newest objects with that of the first objects that the current
+/// dictionary compressed.
 #[derive(Default)]
 pub(super) struct Fit {
     /// Compressed bytes per thousand uncompressed bytes of the first [`WINDOW`] objects, once counted.

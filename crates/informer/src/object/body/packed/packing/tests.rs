@@ -1,5 +1,6 @@
-//! Tests that compressed objects decompress to the original bytes before and after each dictionary. Also tests
-//! when a dictionary is due, which objects are sampled, and when an object is compressed with another one.
+//! Tests that compressed objects decompress to the original bytes before and after each dictionary. Also
+//! tests when a dictionary is due, which objects are sampled, and when an object is compressed relative to
+//! another object, its base.
 
 use super::*;
 
@@ -267,7 +268,9 @@ impl<'a> Family<'a> {
     }
 }
 
-/// Returns an object like the others of `family`, which is text that is in no dictionary.
+/// Returns an object with the name `number` and a random text.
+///
+/// All objects of one `family` have the same text. No dictionary contains this text.
 fn alike(family: u64, number: usize) -> String {
     let mut rng = fastrand::Rng::with_seed(1000 + family);
     let text: String = (0..600).map(|_| rng.digit(16)).collect();

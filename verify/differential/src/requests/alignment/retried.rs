@@ -1,0 +1,94 @@
+//! Counts the requests with which client-go and the library continue after a rejected watch.
+//!
+//! The module does not name the divergence; the rules of the parent module do.
+
+use super::{
+    Pair,
+    asked::{Pause, Request, is_away, is_page, is_probe, is_stream, is_watch, revision},
+};
+
+impl<'a> Pair<'a> {
+    /// Counts the requests after a rejected watch: those of client-go from index `i`, and those of the
+    /// library from index `j`.
+    ///
+    /// Each count ends with the request that opens a watch or a streaming list. The last value is whether the
+    /// library sends a probe (a list of one object).
+    ///
+    /// Returns `None` if the requests do not follow the same rejected watch, or if one of them is not as
+    /// expected, for example its pause or its outcome.
+    pub(super) fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
+        let (refused, outcome) = self.begins_again(i, j)?;
+        let (ours, probed) = self.watched_again(j, refused, outcome)?;
+        let is_right = |it: &Request<'_>| {
+            it.pause != Pause::Strange && (it.outcome == "200" || it.outcome == outcome)
+        };
+        let opens = |it: &Request<'_>| !it.asked.starts_with("list") && it.outcome == "200";
+        let opened = self.theirs[i..].iter().position(opens)?;
+        let all_right = self.theirs[i..=i + opened].iter().all(is_right);
+        all_right.then_some((opened + 1, ours, probed))
+    }
+
+    /// Returns the rejected watch that both sides sent before their requests `i` and `j`, and its response.
+    ///
+    /// Returns `None` if there is no such watch, or if client-go's request `i` is not a list.
+    pub(super) fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
+        let (their, our) = self.both(i, j)?;
+        let (refused, outcome) = our.before?;
+        let lists = is_stream(their.asked) || their.asked.starts_with("list");
+        let is_it = their.before == our.before && is_watch(refused) && is_away(outcome) && lists;
+        is_it.then_some((refused, outcome))
+    }
+
+    /// Counts the library's requests from index `j` until it opens the watch `refused`, which the server has
+    /// rejected with `outcome`.
+    ///
+    /// If the watch expires instead, also counts the requests of the relist. The second value is whether the
+    /// library sent a probe (a list of one object).
+    pub(super) fn watched_again(
+        &self,
+        j: usize,
+        refused: &str,
+        outcome: &str,
+    ) -> Option<(usize, bool)> {
+        let (mut at, mut probed) = (j, false);
+        loop {
+            let mut pause = Pause::Backoff;
+            let probe = self.ours.get(at)?;
+            let is_ours = is_probe(probe.asked) && revision(probe.asked) == revision(refused);
+            if is_ours && self.owed[at] && (probe.pause, probe.outcome) == (pause, "200") {
+                (at, pause, probed) = (at + 1, Pause::None, true);
+            }
+            let watch = self.ours.get(at)?;
+            if watch.asked != refused || watch.pause != pause {
+                return None;
+            }
+            at += 1;
+            match watch.outcome {
+                "200" => return Some((at - j, probed)),
+                "expired" => return Some((at - j + self.relisted(at)?, probed)),
+                again if again == outcome => {}
+                _ => return None,
+            }
+        }
+    }
+
+    /// Returns the number of requests of the relist that begins at the index `at` of [`Pair::ours`].
+    ///
+    /// A LIST is counted with its pages and the watch that follows. Returns `None` if no successful relist
+    /// begins at the index.
+    fn relisted(&self, at: usize) -> Option<usize> {
+        let list = self.ours.get(at)?;
+        let is_due = list.is_free || list.pause == Pause::Backoff;
+        if !is_due || list.outcome != "200" {
+            return None;
+        }
+        if is_stream(list.asked) {
+            return Some(1);
+        }
+        let follows = |it: &&Request<'_>| it.pause == Pause::None && it.outcome == "200";
+        let pages = self.ours[at + 1..].iter().take_while(follows);
+        let pages = pages.take_while(|it| is_page(it.asked)).count();
+        let watch = self.ours.get(at + 1 + pages).filter(follows)?;
+        (list.asked.starts_with("list") && is_watch(watch.asked)).then_some(pages + 2)
+    }
+}

@@ -296,7 +296,7 @@ where
     }
 }
 
-/// A worker of the control loop `who`, which reconciles the objects in `queue`.
+/// A worker of the control loop `who`. The worker reconciles the objects in `queue`.
 struct Shift {
     who: Arc<str>,
     queue: RateLimitingQueue<ObjectName>,

@@ -58,7 +58,7 @@ const PEAK_MAX: f64 = 1.15;
 
 const POLL_MAX: Duration = Duration::from_millis(5);
 
-/// First command line argument of the process that loads the packed cache.
+/// First command line argument of the process that loads the saved cache.
 const LOAD: &str = "load";
 
 fn pod(number: usize) -> Value {

@@ -143,7 +143,7 @@ where
 
     /// Decodes a list item.
     ///
-    /// Returns [`Decoded::Known`] without decoding if `known` contains a valid object of the same state.
+    /// Returns [`Decoded::Known`] without decoding if `known` contains the object at the same revision.
     pub(crate) fn item(&self, encoded: Encoded<'_>, known: Option<&KnownStates<K>>) -> Decoded<K> {
         // Items of built-in kinds state no kind. A search for the kind would take a large part of the
         // decoding time.
@@ -172,7 +172,7 @@ where
     /// Checks the kind of an object, and decodes the object.
     ///
     /// Returns [`Decoded::OtherKind`] without decoding if the object has another kind than the informer.
-    /// Returns [`Decoded::Known`] without decoding if `known` contains a valid object of the same state.
+    /// Returns [`Decoded::Known`] without decoding if `known` contains the object at the same revision.
     pub(crate) fn object(
         &self,
         encoded: Encoded<'_>,

@@ -17,7 +17,8 @@ pub(crate) struct Outcome {
     pub(crate) compared: usize,
     /// Names of the intentional differences, each with the index of its operation.
     pub(crate) accepted: Vec<(usize, &'static str)>,
-    /// The first violated guarantee or unintentional difference, if any.
+    /// The first failure, if any: a guarantee of the library that its answers violate, or a difference from
+    /// client-go that is not intentional.
     pub(crate) failure: Option<Failure>,
 }
 

@@ -96,8 +96,8 @@ impl Backoff {
     /// Records a failure of a kind that allows a retry without a pause, and returns the pause before the next
     /// attempt.
     ///
-    /// The pause is zero only if this is the first failure since the reflector started, the first since the
-    /// last outage ([`out`](Self::out)), or the first after `reset_after` without failures.
+    /// The pause is zero only for the first call of this method since the reflector started, since the last
+    /// call of [`out`](Self::out), or since a period of `reset_after` without failures.
     pub(crate) fn first_is_free(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         if std::mem::take(&mut self.fresh) {

@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// Creates the demo's nodes on a real server, if the loops write to it.
+    /// Creates the demo's nodes on a real server, if the demo's control loops write to it.
     ///
     /// # Errors
     /// Returns an error if the server rejects a node.

@@ -1,8 +1,8 @@
 //! Tests watch events that are older than the newest revision that the store has accepted.
 //!
-//! An event that is older than the same object in the cache shows that the server has gone back to an
-//! earlier state. Of the other events, only the first after a list requires a probe, a request that checks
-//! whether the server has gone back.
+//! If such an event is also older than the same object in the cache, the server has gone back to an earlier
+//! state. Otherwise, the reflector must find out with a probe, which is a request. It sends one probe for the
+//! first such event after each list, and none for later ones.
 
 use super::*;
 use crate::object::Epoch;

@@ -31,6 +31,12 @@ pub(super) const MISSES: u8 = 4;
 /// Number of consecutive misses after which the objects of a label set are compressed without a base.
 const MISSES_MAX: u8 = 3 * MISSES;
 
+/// Ratio of an object's length to its compressed size from which the object counts as much smaller, whatever
+/// the size of its base.
+///
+/// A base that the dictionary contains as a sample has only a few bytes, a size that no other object reaches.
+const SMALL: usize = 8;
+
 /// The base for later objects with the same labels, which are stored as their differences from this object.
 ///
 /// The base itself is compressed with a dictionary.
@@ -143,9 +149,10 @@ impl DeltaBase {
     /// Returns the compressed size up to which the base makes an object of `length` bytes much smaller.
     ///
     /// The result is in bytes. It is three quarters of the compressed size that the object would have if the
-    /// dictionary compressed it by the same ratio as the base.
+    /// dictionary compressed it by the same ratio as the base, but at least the [`SMALL`]th part of `length`.
     pub(super) fn expected(&self, length: usize) -> usize {
-        3 * self.bytes.len() * length / (4 * self.length.max(1))
+        let by_dictionary = 3 * self.bytes.len() * length / (4 * self.length.max(1));
+        by_dictionary.max(length / SMALL)
     }
 
     /// Decompresses the base, and calls `read` with its uncompressed bytes.

@@ -253,6 +253,11 @@ impl<'a> Family<'a> {
         Self { packing, labels }
     }
 
+    /// Packs the objects with these uids, which are alike.
+    fn pack_alike(&mut self, uids: std::ops::Range<usize>) -> Vec<Packed> {
+        uids.map(|uid| self.pack(uid, &alike(1, uid))).collect()
+    }
+
     fn kin(&self, uid: usize) -> Kin<'a> {
         Kin {
             uid: UidHash::of(&uid.to_string()),
@@ -282,9 +287,7 @@ fn objects_with_equal_labels_are_compressed_with_the_first_of_them() {
     let packing = with_dictionary(1);
     let labels = BaseOfLabels::default();
     let mut family = Family::new(&packing, &labels);
-    let kept: Vec<_> = (0..50)
-        .map(|number| family.pack(number, &alike(1, number)))
-        .collect();
+    let kept = family.pack_alike(0..50);
     let Packed::Base(first) = &kept[0] else {
         panic!("the first is the base");
     };
@@ -301,6 +304,20 @@ fn objects_with_equal_labels_are_compressed_with_the_first_of_them() {
     // A later state of the base itself is compressed with the earlier one, which the others need.
     let later = family.pack(0, &alike(1, 4711));
     assert!(matches!(later, Packed::WithBase { .. }));
+}
+
+#[test]
+fn objects_like_a_sample_of_the_dictionary_have_a_base_too() {
+    let packing = Packing::new(SAMPLES);
+    for number in 0..SAMPLES {
+        pack(&packing, alike(1, number).as_bytes());
+    }
+    assert!(packing.renew(false));
+    let labels = BaseOfLabels::default();
+    let kept = Family::new(&packing, &labels).pack_alike(0..50);
+    assert!(matches!(&kept[0], Packed::Base(base) if base.size() < 40));
+    let has_base = |packed: &Packed| matches!(packed, Packed::WithBase { .. });
+    assert!(kept[1..].iter().all(has_base));
 }
 
 #[test]
@@ -325,9 +342,7 @@ fn a_base_that_the_others_have_left_behind_is_replaced() {
     let packing = with_dictionary(1);
     let labels = BaseOfLabels::default();
     let mut family = Family::new(&packing, &labels);
-    let mut kept: Vec<_> = (0..3)
-        .map(|number| family.pack(number, &alike(1, number)))
-        .collect();
+    let mut kept = family.pack_alike(0..3);
     let begun = kept.len();
     kept.extend((3..20).map(|number| family.pack(number, &alike(2, number))));
     let small = |packed: &Packed| packed.size() < 40;
@@ -377,9 +392,7 @@ fn a_new_dictionary_has_new_bases() {
     let packing = with_dictionary(1);
     let labels = BaseOfLabels::default();
     let mut family = Family::new(&packing, &labels);
-    let mut kept: Vec<_> = (0..3)
-        .map(|number| family.pack(number, &alike(1, number)))
-        .collect();
+    let mut kept = family.pack_alike(0..3);
     packing.learning.lock().samples = Some(Samples::default());
     for number in 0..SAMPLES {
         pack(&packing, json(2, number).as_bytes());

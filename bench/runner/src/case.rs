@@ -11,6 +11,13 @@ use crate::{
 /// Cache formats of this project's informer, as values of the flag `--store`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
+/// Returns the name of the case that differs from the case `ours` only in requesting JSON.
+///
+/// `ours` is the name without the handler, the rate and the number of pods, which follow.
+pub(crate) fn in_json(ours: &str) -> String {
+    format!("{ours}, JSON")
+}
+
 /// Name of the case in which kube-rs requests its initial list in pages, as by default.
 pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 
@@ -120,15 +127,12 @@ pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
 
 /// Returns the cases in which an informer lists and watches generated pods.
 fn observed(plan: &Plan) -> Vec<Case> {
-    let ours = STORES.into_iter().flat_map(|store| {
-        ["objects", "keys"].map(|handler| {
-            let name = match handler {
-                "keys" => format!("ours, {store}, keys"),
-                _ => format!("ours, {store}"),
-            };
-            let arguments = format!("--store {store} --handler {handler}");
-            Case::new(&name, Program::Subject, &arguments)
-        })
+    let ours = of_this_project().into_iter().flat_map(|case| {
+        let keys = Case {
+            name: format!("{}, keys", case.name),
+            ..case.clone().with("--handler keys")
+        };
+        [case, keys]
     });
     let peers = [
         ("client-go, protobuf", Program::ClientGo, ""),
@@ -233,19 +237,30 @@ pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }
 
-/// Returns one case for each store in [`STORES`], one for client-go, and one for kube-rs.
+/// Returns two cases for each store in [`STORES`]: one that requests protobuf, as by default, and one that
+/// requests JSON.
+fn of_this_project() -> Vec<Case> {
+    let of = |store| {
+        let (name, arguments) = (format!("ours, {store}"), format!("--store {store}"));
+        let case = Case::new(&name, Program::Subject, &arguments);
+        let json = Case {
+            name: in_json(&name),
+            ..case.clone().with("--encoding json")
+        };
+        [case, json]
+    };
+    STORES.into_iter().flat_map(of).collect()
+}
+
+/// Returns the cases of [`of_this_project`], one case for client-go, and one for kube-rs.
 ///
 /// The cases set neither the event rate nor the number of pods.
 pub(crate) fn growing() -> Vec<Case> {
-    let ours = STORES.map(|store| {
-        let name = format!("ours, {store}");
-        Case::new(&name, Program::Subject, &format!("--store {store}"))
-    });
     let peers = [
         Case::new("client-go, protobuf", Program::ClientGo, ""),
         Case::new("kube-rs", Program::KubeRs, ""),
     ];
-    ours.into_iter().chain(peers).collect()
+    of_this_project().into_iter().chain(peers).collect()
 }
 
 fn scaled(plan: &Plan) -> Vec<Case> {

@@ -3,13 +3,33 @@
 //! This module does not format the goals. The module `table` formats them.
 
 use crate::{
-    case::{FLOOR, FLOOR_RESIDENT, KUBE_RS_AS_IT_COMES, KUBE_RS_PAGED, at_rate, of_size},
+    case::{FLOOR, FLOOR_RESIDENT, KUBE_RS_AS_IT_COMES, KUBE_RS_PAGED, at_rate, in_json, of_size},
     plan::{RATES, Topic},
     samples::Samples,
 };
 
-/// Cache formats of this project's informer, as values of the flag `--store`.
-const STORES: [&str; 2] = ["packed", "typed"];
+const MIB_OF_KIB: f64 = 1.0 / 1024.0;
+
+/// A cache format of this project's informer.
+#[derive(Clone, Copy)]
+enum Store {
+    Packed,
+    Typed,
+}
+
+impl Store {
+    /// Returns the name of the case that requests protobuf.
+    const fn case(self) -> &'static str {
+        self.select("ours, packed", "ours, typed")
+    }
+
+    const fn select<T: Copy>(self, packed: T, typed: T) -> T {
+        match self {
+            Self::Packed => packed,
+            Self::Typed => typed,
+        }
+    }
+}
 
 /// The limit for the value of a goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +70,8 @@ pub(crate) struct Goal {
     pub(crate) what: &'static str,
     /// Name of the measured case to which the goal applies.
     pub(crate) case: String,
+    /// Name of the same case with requests for JSON, or `None` if the case requests no objects.
+    json: Option<String>,
     field: &'static str,
     value: Value,
     pub(crate) bound: Bound,
@@ -68,10 +90,35 @@ impl Goal {
             topic,
             what,
             case,
+            json: None,
             field,
             value,
             bound,
         }
+    }
+
+    fn alone(
+        (topic, what): (Topic, &'static str),
+        (case, field): (&str, &'static str),
+        factor: f64,
+        limit: f64,
+    ) -> Self {
+        Self {
+            topic,
+            what,
+            case: case.to_owned(),
+            json: None,
+            field,
+            value: Value::Alone { factor },
+            bound: Bound::AtMost(limit),
+        }
+    }
+
+    /// Also defines the case with requests for JSON. `ours` is the part of the case's name that says which
+    /// program and which store it is.
+    fn with_json(mut self, ours: &str) -> Self {
+        self.json = Some(self.case.replacen(ours, &in_json(ours), 1));
+        self
     }
 
     /// Returns the name of the case to which the goal's case is compared; empty if there is none.
@@ -85,7 +132,16 @@ impl Goal {
 
     /// Calculates the value, or returns `None` if a measurement is missing or a divisor is zero.
     pub(crate) fn value(&self, samples: &Samples) -> Option<f64> {
-        let ours = samples.median(&self.case, self.field)?;
+        self.value_of(&self.case, samples)
+    }
+
+    /// Calculates the value of the same case with requests for JSON, or returns `None` if there is none.
+    pub(crate) fn value_in_json(&self, samples: &Samples) -> Option<f64> {
+        self.value_of(self.json.as_ref()?, samples)
+    }
+
+    fn value_of(&self, case: &str, samples: &Samples) -> Option<f64> {
+        let ours = samples.median(case, self.field)?;
         match &self.value {
             Value::Ratio { theirs } => {
                 let theirs = samples.median(theirs, self.field)?;
@@ -99,48 +155,50 @@ impl Goal {
 
 const PROTOBUF: &str = "client-go, protobuf";
 const PROTOBUF_KEYS: &str = "client-go, protobuf, keys";
-const JSON: &str = "client-go, JSON";
 const KUBE_RS: &str = "kube-rs";
 
 /// Returns all goals, in the order of their rows in the tables.
 pub(crate) fn goals() -> Vec<Goal> {
     let mut goals = Vec::new();
-    for store in STORES {
-        let ours = format!("ours, {store}");
-        goals.extend(of_sync(&ours));
-        goals.extend(of_memory(&ours, store));
-        goals.extend(of_events(&ours));
-        goals.extend(of_relist(&ours));
-        goals.extend(of_scale(&ours));
+    for store in [Store::Packed, Store::Typed] {
+        let of_store = [
+            of_sync(store),
+            of_memory(store),
+            of_events(store),
+            of_relist(store),
+            of_scale(store),
+        ];
+        let of_store = of_store.into_iter().flatten();
+        goals.extend(of_store.map(|goal| goal.with_json(store.case())));
     }
     goals.extend(of_reads());
     goals.extend(of_parts());
     goals
 }
 
-fn of_sync(ours: &str) -> Vec<Goal> {
-    use Bound::AtMost;
+fn of_sync(store: Store) -> Vec<Goal> {
+    let at_most = |packed, typed| Bound::AtMost(store.select(packed, typed));
+    let ours = store.case();
     let keys = format!("{ours}, keys");
     let wall = (Topic::Sync, "sync, wall");
     let cpu = (Topic::Sync, "sync, CPU");
+    let (ours_s, ours_cpu_s) = ((ours, "sync_s"), (ours, "sync_cpu_s"));
+    let keys_limit = at_most(0.1, 0.35);
     vec![
-        Goal::ratio(wall, (ours, "sync_s"), PROTOBUF, AtMost(0.5)),
-        Goal::ratio(wall, (ours, "sync_s"), JSON, AtMost(0.1)),
-        Goal::ratio(wall, (ours, "sync_s"), KUBE_RS, AtMost(0.3)),
-        Goal::ratio(wall, (ours, "sync_s"), KUBE_RS_PAGED, AtMost(0.3)),
-        Goal::ratio(wall, (ours, "sync_s"), KUBE_RS_AS_IT_COMES, AtMost(0.3)),
-        Goal::ratio(cpu, (ours, "sync_cpu_s"), PROTOBUF, AtMost(0.55)),
-        Goal::ratio(wall, (&keys, "sync_s"), PROTOBUF_KEYS, AtMost(0.25)),
-        Goal::ratio(cpu, (&keys, "sync_cpu_s"), PROTOBUF_KEYS, AtMost(0.25)),
+        Goal::ratio(wall, ours_s, PROTOBUF, at_most(0.2, 0.35)),
+        Goal::ratio(wall, ours_s, KUBE_RS, Bound::AtMost(0.3)),
+        Goal::ratio(wall, ours_s, KUBE_RS_PAGED, Bound::AtMost(0.3)),
+        Goal::ratio(wall, ours_s, KUBE_RS_AS_IT_COMES, Bound::AtMost(0.3)),
+        Goal::ratio(cpu, ours_cpu_s, PROTOBUF, at_most(0.2, 0.35)),
+        Goal::ratio(wall, (&keys, "sync_s"), PROTOBUF_KEYS, keys_limit),
+        Goal::ratio(cpu, (&keys, "sync_cpu_s"), PROTOBUF_KEYS, keys_limit),
     ]
 }
 
-/// Returns the memory goals of the case `ours`, which stores objects in the format `store`.
-fn of_memory(ours: &str, store: &str) -> Vec<Goal> {
-    let at_most = |limit| match store {
-        "packed" => Bound::AtMost(limit),
-        _ => Bound::Shown,
-    };
+/// Returns the memory goals of `store`; ratios to the peers have a limit only if it is packed.
+fn of_memory(store: Store) -> Vec<Goal> {
+    let at_most = |limit| store.select(Bound::AtMost(limit), Bound::Shown);
+    let ours = store.case();
     let steady = (Topic::Memory, "memory, steady");
     let peak = (Topic::Memory, "memory, peak");
     let mut goals = vec![
@@ -148,40 +206,54 @@ fn of_memory(ours: &str, store: &str) -> Vec<Goal> {
         Goal::ratio(steady, (ours, "steady_kib"), KUBE_RS, at_most(1.0 / 25.0)),
         Goal::ratio(peak, (ours, "peak_kib"), PROTOBUF, at_most(1.0 / 8.0)),
     ];
-    if store == "typed" {
-        let floors = [FLOOR, FLOOR_RESIDENT];
-        let beside = |floor| Goal::ratio(steady, (ours, "steady_kib"), floor, Bound::AtMost(1.1));
-        goals.extend(floors.map(beside));
-    }
+    goals.extend(match store {
+        Store::Packed => vec![Goal::alone(
+            (Topic::Memory, "memory, steady, MiB"),
+            (ours, "steady_kib"),
+            MIB_OF_KIB,
+            60.0,
+        )],
+        Store::Typed => [FLOOR, FLOOR_RESIDENT]
+            .map(|floor| Goal::ratio(steady, (ours, "steady_kib"), floor, Bound::AtMost(1.1)))
+            .into(),
+    });
     goals
 }
 
-fn of_events(ours: &str) -> Vec<Goal> {
-    use Bound::{AtLeast, AtMost};
+fn of_events(store: Store) -> Vec<Goal> {
+    let at_least = |packed, typed| Bound::AtLeast(store.select(packed, typed));
+    let at_most = |packed, typed| Bound::AtMost(store.select(packed, typed));
+    let ours = store.case();
     let keys = format!("{ours}, keys");
     let speed = (Topic::Events, "events/s");
     let cpu = (Topic::Events, "CPU per event");
     let median = (Topic::Events, "latency, p50");
     let tail = (Topic::Events, "latency, p99");
-    let per_event = "cpu_us_per_event";
+    let (per_second, per_event) = ("events_per_s", "cpu_us_per_event");
     let mut goals = vec![
-        Goal::ratio(speed, (ours, "events_per_s"), PROTOBUF, AtLeast(2.0)),
-        Goal::ratio(cpu, (ours, per_event), PROTOBUF, AtMost(0.6)),
-        Goal::ratio(speed, (&keys, "events_per_s"), PROTOBUF_KEYS, AtLeast(4.0)),
-        Goal::ratio(cpu, (&keys, per_event), PROTOBUF_KEYS, AtMost(0.3)),
+        Goal::ratio(speed, (ours, per_second), PROTOBUF, at_least(4.0, 2.0)),
+        Goal::ratio(cpu, (ours, per_event), PROTOBUF, at_most(0.25, 0.6)),
+        Goal::ratio(
+            speed,
+            (&keys, per_second),
+            PROTOBUF_KEYS,
+            at_least(7.0, 4.0),
+        ),
+        Goal::ratio(cpu, (&keys, per_event), PROTOBUF_KEYS, at_most(0.12, 0.3)),
     ];
     for rate in RATES {
         let (paced, peer) = (at_rate(ours, rate), at_rate(PROTOBUF, rate));
         goals.extend([
-            Goal::ratio(median, (&paced, "p50_us"), &peer, AtMost(1.0)),
-            Goal::ratio(tail, (&paced, "p99_us"), &peer, AtMost(1.0)),
+            Goal::ratio(median, (&paced, "p50_us"), &peer, Bound::AtMost(1.0)),
+            Goal::ratio(tail, (&paced, "p99_us"), &peer, Bound::AtMost(1.0)),
         ]);
     }
     goals
 }
 
-fn of_relist(ours: &str) -> Vec<Goal> {
+fn of_relist(store: Store) -> Vec<Goal> {
     use Bound::AtMost;
+    let ours = store.case();
     let cpu = (Topic::Relist, "relist, CPU");
     let peak = (Topic::Relist, "relist, peak memory");
     vec![
@@ -190,20 +262,17 @@ fn of_relist(ours: &str) -> Vec<Goal> {
     ]
 }
 
-fn of_scale(ours: &str) -> Vec<Goal> {
-    const MIB_OF_KIB: f64 = 1.0 / 1024.0;
-    let case = of_size(ours, 1_000_000);
-    let alone = |what, field, factor, limit| Goal {
-        topic: Topic::Scale,
-        what,
-        case: case.clone(),
-        field,
-        value: Value::Alone { factor },
-        bound: Bound::AtMost(limit),
-    };
+fn of_scale(store: Store) -> Vec<Goal> {
+    let case = of_size(store.case(), 1_000_000);
+    let (wall, memory) = ("sync, seconds", "memory, steady, MiB");
     vec![
-        alone("sync, seconds", "sync_s", 1.0, 60.0),
-        alone("memory, steady, MiB", "steady_kib", MIB_OF_KIB, 1_600.0),
+        Goal::alone((Topic::Scale, wall), (&case, "sync_s"), 1.0, 15.0),
+        Goal::alone(
+            (Topic::Scale, memory),
+            (&case, "steady_kib"),
+            MIB_OF_KIB,
+            800.0,
+        ),
     ]
 }
 
@@ -233,6 +302,7 @@ fn of_parts() -> Vec<Goal> {
             topic: Topic::Queue,
             what: "one handler more, ns per event",
             case: "ours, 64 handlers".to_owned(),
+            json: None,
             field: "ns_per_event",
             value: Value::PerHandler {
                 one: "ours, 1 handlers".to_owned(),
@@ -270,7 +340,25 @@ mod tests {
             (PROTOBUF, r#"{"sync_s": 2}"#),
         ]);
         assert_eq!(value("sync, wall", PROTOBUF, &samples), Some(1.5));
-        assert_eq!(value("sync, wall", JSON, &samples), None);
+        assert_eq!(value("sync, wall", KUBE_RS, &samples), None);
+    }
+
+    #[test]
+    fn the_value_in_json_is_that_of_the_case_that_requests_json() {
+        let samples = samples(&[
+            ("ours, packed, JSON at 1000/s", r#"{"p99_us": 6}"#),
+            ("client-go, protobuf at 1000/s", r#"{"p99_us": 4}"#),
+            ("ours, packed, JSON, 1000000 pods", r#"{"sync_s": 20}"#),
+        ]);
+        let values = |what| -> Vec<_> {
+            let goals = goals().into_iter().filter(|goal| goal.what == what);
+            goals
+                .filter_map(|goal| goal.value_in_json(&samples))
+                .collect()
+        };
+        assert_eq!(values("latency, p99"), [1.5]);
+        assert_eq!(values("sync, seconds"), [20.0]);
+        assert_eq!(values("writes/s"), [0.0; 0]);
     }
 
     #[test]
@@ -305,8 +393,9 @@ mod tests {
     fn every_case_of_a_goal_is_measured() {
         let cases = cases(&Plan::full(5, 50_000));
         let measured = |name: &str| cases.iter().any(|case| case.name == name);
-        for goal in goals().iter().filter(|goal| !goal.case.contains("packed")) {
+        for goal in goals() {
             assert!(measured(&goal.case), "{goal:?}");
+            assert!(goal.json.as_deref().is_none_or(measured), "{goal:?}");
             let against = goal.against();
             assert!(against.is_empty() || measured(against), "{goal:?}");
         }

@@ -71,7 +71,9 @@ const NO_CLIENT: &str = "no client";
 const SERVED: &str = "served";
 
 /// Name, program and arguments of each measured case.
-const CASES: [(&str, Program, &str); 15] = [
+///
+/// The name of the client is the part of the case's name before its last comma.
+const CASES: [(&str, Program, &str); 16] = [
     ("client-go, protobuf, streaming", Program::ClientGo, ""),
     (
         "client-go, protobuf, whole",
@@ -81,59 +83,60 @@ const CASES: [(&str, Program, &str); 15] = [
     ("kube-rs, streaming", Program::KubeRs, ""),
     ("kube-rs, pages of 500", Program::KubeRs, "--list pages"),
     (
-        "ours, streaming",
+        "ours, typed, streaming",
         Program::Subject,
-        "--store typed --list streaming",
+        "--list streaming",
+    ),
+    ("ours, typed, whole", Program::Subject, "--list whole"),
+    (
+        "ours, typed, pages of 500",
+        Program::Subject,
+        "--list pages",
     ),
     (
-        "ours, whole",
+        "ours, packed, streaming",
         Program::Subject,
-        "--store typed --list whole",
+        "--store packed --list streaming",
     ),
     (
-        "ours, pages of 500",
+        "ours, packed, whole",
         Program::Subject,
-        "--store typed --list pages",
+        "--store packed --list whole",
     ),
     (
-        "ours packed, pages of 500",
+        "ours, packed, pages of 500",
         Program::Subject,
         "--store packed --list pages",
     ),
     (
-        "ours in protobuf, streaming",
+        "ours, packed, keys, whole",
         Program::Subject,
-        "--store typed --encoding protobuf --list streaming",
+        "--store packed --handler keys --list whole",
     ),
     (
-        "ours in protobuf, whole",
+        "ours, packed, keys, pages of 500",
         Program::Subject,
-        "--store typed --encoding protobuf --list whole",
+        "--store packed --handler keys --list pages",
     ),
     (
-        "ours in protobuf, pages of 500",
+        "ours, typed, JSON, streaming",
         Program::Subject,
-        "--store typed --encoding protobuf --list pages",
+        "--encoding json --list streaming",
     ),
     (
-        "ours packed in protobuf, streaming",
+        "ours, typed, JSON, whole",
         Program::Subject,
-        "--store packed --encoding protobuf --list streaming",
+        "--encoding json --list whole",
     ),
     (
-        "ours packed in protobuf, whole",
+        "ours, typed, JSON, pages of 500",
         Program::Subject,
-        "--store packed --encoding protobuf --list whole",
+        "--encoding json --list pages",
     ),
     (
-        "ours packed in protobuf with keys, streaming",
+        "ours, packed, JSON, pages of 500",
         Program::Subject,
-        "--store packed --encoding protobuf --handler keys --list streaming",
-    ),
-    (
-        "ours packed in protobuf with keys, whole",
-        Program::Subject,
-        "--store packed --encoding protobuf --handler keys --list whole",
+        "--store packed --encoding json --list pages",
     ),
 ];
 

@@ -174,13 +174,16 @@ fn reached(topic: Topic, samples: &Samples) -> String {
             _ => (String::new(), ""),
         };
         let (value, against) = (short(value), goal.against());
-        rows += &row([goal.what, &goal.case, against, &limit, &value, verdict]);
+        let json = goal.value_in_json(samples).map(short).unwrap_or_default();
+        rows += &row([
+            goal.what, &goal.case, against, &limit, &value, verdict, &json,
+        ]);
     }
     if rows.is_empty() {
         return rows;
     }
-    let head = row(["", "of", "by that of", "goal", "is", ""]);
-    let rule = row(["---", "---", "---", "---:", "---:", "---"]);
+    let head = row(["", "of", "by that of", "goal", "is", "", "in JSON"]);
+    let rule = row(["---", "---", "---", "---:", "---:", "---", "---:"]);
     format!("{head}{rule}{rows}")
 }
 

@@ -31,7 +31,7 @@ struct Arguments {
     #[arg(long, value_enum, default_value_t = Store::Typed)]
     store: Store,
     /// Encoding that the informer requests
-    #[arg(long, value_enum, default_value_t = Encoding::Json)]
+    #[arg(long, value_enum, default_value_t = Encoding::Protobuf)]
     encoding: Encoding,
 }
 

@@ -198,25 +198,25 @@ mod tests {
     #[test]
     fn a_row_has_minimum_and_median_and_events_without_the_writes() {
         let mut samples = samples(&[
-            ("ours, whole", 1.0, 2048.0),
-            ("ours, whole", 4.0, 4096.0),
-            ("ours, whole", 2.0, 2048.0),
+            ("ours, typed, whole", 1.0, 2048.0),
+            ("ours, typed, whole", 4.0, 4096.0),
+            ("ours, typed, whole", 2.0, 2048.0),
         ]);
         samples.add(NO_CLIENT, r#"{"events_cpu_s": 1.0}"#).unwrap();
         let table = figures(1, &samples);
-        let row = "| ours, whole |  |  |  | 1.00 (2.00) | 2 | 2.00 |\n";
+        let row = "| ours, typed, whole |  |  |  | 1.00 (2.00) | 2 | 2.00 |\n";
         assert!(table.ends_with(row), "{table}");
     }
 
     #[test]
     fn a_choice_compares_the_same_client() {
         let both = samples(&[
-            ("ours, streaming, 16 at once", 4.0, 1000.0),
-            ("ours, whole, 16 at once", 1.0, 1200.0),
+            ("ours, typed, streaming, 16 at once", 4.0, 1000.0),
+            ("ours, typed, whole, 16 at once", 1.0, 1200.0),
             ("kube-rs, streaming", 1.0, 1.0),
         ]);
         let table = choices(&[1, 16], &both);
-        let rows = "| ours, streaming | 16 | 4.00 | 1.00 |  |\n| ours, whole | 16 | 1.00 | 1.20 | chosen |\n";
+        let rows = "| ours, typed, streaming | 16 | 4.00 | 1.00 |  |\n| ours, typed, whole | 16 | 1.00 | 1.20 | chosen |\n";
         assert!(table.ends_with(rows), "{table}");
         assert!(!table.contains("kube-rs"), "{table}");
     }

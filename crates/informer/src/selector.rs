@@ -13,7 +13,7 @@
 //!
 //! # Syntax
 //!
-//! A selector is a list of requirements, separated by commas. An object must meet all of them.
+//! A label selector is a list of requirements, separated by commas. An object must meet all of them.
 //!
 //! | requirement | selects objects |
 //! | --- | --- |
@@ -25,8 +25,7 @@
 //! | `key notin (a,b)` | whose label is neither `a` nor `b`, or is missing |
 //! | `key>5`, `key<5` | whose label is an integer above 5, or below 5 |
 //!
-//! The empty string selects all objects. A requirement without a value has the empty value: `key=` and `key
-//! in ()` select objects whose label is empty.
+//! The empty string selects all objects. `key=` and `key in ()` select objects whose label has an empty value.
 //!
 //! # Example
 //!

@@ -16,12 +16,11 @@ const DEPTH_MAX: usize = 127;
 
 /// Returns the message with its fields in ascending order of their numbers.
 ///
-/// With two exceptions, the result contains no unknown fields. If a field that is neither a list nor a map
-/// occurs several times in `bytes`, the result contains the field once, with the last value or the merged
-/// message.
+/// The result contains no unknown fields. If a field that is neither a list nor a map occurs several times in
+/// `bytes`, the result contains the field once, with the last value or the merged message.
 ///
-/// The exceptions are map entries, and messages that the table of messages defines without fields, such as
-/// quantities. They keep unknown and repeated fields in the original order.
+/// Two kinds of nested messages are copied without changes: map entries, and messages for which `messages` lists
+/// no fields, such as quantities.
 pub(crate) fn sorted(
     messages: &'static Messages,
     message: &'static Message,

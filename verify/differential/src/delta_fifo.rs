@@ -37,9 +37,11 @@ pub(crate) const COMPONENT: Component = Component {
 
 const KNOWN: &str = "known";
 const EMIT_REPLACED: &str = "emit_replaced";
-/// Option of a sequence: some operations put popped deltas back. Only client-go 0.32 supports this.
+/// Name of the setting of a generated sequence of operations by which some operations put popped deltas back.
+/// Only client-go 0.32 supports this.
 const REQUEUE: &str = "requeue";
-/// Option of a sequence: `pop` operations call `pop_batch` instead of `pop_unit`.
+/// Name of the setting of a generated sequence of operations by which `pop` operations call `pop_batch` instead
+/// of `pop_unit`.
 const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a queued key";

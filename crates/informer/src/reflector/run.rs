@@ -83,11 +83,11 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// Events and list items that were received, but not processed yet. Some of them may be decoded already.
     pieces: Pieces<K>,
-    /// The LIST in progress. `None` while the reflector requests or reads a page of the LIST, or delivers the
-    /// complete LIST to the store.
+    /// The LIST in progress, while it waits for the request of its next page.
     ///
-    /// If the reflector repeats a LIST at once, for example after a failure, the field contains the failed
-    /// LIST until the repetition starts.
+    /// The functions that request or read a page, or deliver the complete LIST to the store, take the LIST out
+    /// of this field. If the reflector repeats a LIST at once, for example after a failure, the field contains
+    /// the failed LIST until the repetition starts.
     list: Option<List<K>>,
     /// Limits the log lines about skipped or undecodable objects of a watch.
     skips: LogLimiter,

@@ -157,8 +157,8 @@ impl Stream {
 
     /// Returns the time by which the stream must send the next new object or the end bookmark.
     ///
-    /// This is the time of the last progress plus `allowed`. Progress is the request, its response headers,
-    /// or an object that is new in the stream.
+    /// This is the time of the last progress plus `allowed`. Progress is made when the request is sent, when
+    /// its response headers arrive, and when the stream contains an object for the first time.
     pub(super) fn deadline(&self, allowed: Duration) -> Instant {
         clock::after(self.progress, allowed)
     }

@@ -19,8 +19,8 @@ const DEPTH_MAX: usize = 127;
 /// The result contains no unknown fields. If a field that is neither a list nor a map occurs several times in
 /// `bytes`, the result contains the field once, with the last value or the merged message.
 ///
-/// Two kinds of nested messages are copied without changes: map entries, and messages for which `messages` lists
-/// no fields, such as quantities.
+/// Two kinds of nested messages are copied without changes: map entries, and messages for which `messages`
+/// lists no fields, such as quantities.
 pub(crate) fn sorted(
     messages: &'static Messages,
     message: &'static Message,

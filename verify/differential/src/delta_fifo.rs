@@ -40,8 +40,8 @@ const EMIT_REPLACED: &str = "emit_replaced";
 /// Name of the setting of a generated sequence of operations by which some operations put popped deltas back.
 /// Only client-go 0.32 supports this.
 const REQUEUE: &str = "requeue";
-/// Name of the setting of a generated sequence of operations by which `pop` operations call `pop_batch` instead
-/// of `pop_unit`.
+/// Name of the setting of a generated sequence of operations by which `pop` operations call `pop_batch`
+/// instead of `pop_unit`.
 const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a queued key";

@@ -1,5 +1,7 @@
-//! Builds kube-apiserver and etcd with Go, once per version. The versions are those in the `go.mod` files of
-//! this package.
+//! Builds kube-apiserver and etcd with Go, once per version.
+//!
+//! Guarantees: the versions are those in the `go.mod` files of this package, unless a caller selects another
+//! version of Kubernetes, or the environment variable [`ASSETS`] names a folder with executables.
 
 use std::{
     fs,
@@ -8,6 +10,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+
+/// Name of the environment variable with the path of a folder that contains `kube-apiserver` and `etcd`, as
+/// `setup-envtest` of controller-runtime installs them.
+const ASSETS: &str = "KUBEBUILDER_ASSETS";
+
+const KUBERNETES: &str = "k8s.io/kubernetes";
 
 /// The paths and versions of the built executables of kube-apiserver and etcd.
 #[derive(Clone, Debug)]
@@ -18,24 +26,65 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Builds kube-apiserver and etcd in the folder `realserver` below `target`, Cargo's target folder. Does
-    /// not build an executable that already exists there.
+    /// Returns the executables in the folder that `KUBEBUILDER_ASSETS` names.
+    ///
+    /// If the variable is not set, builds kube-apiserver and etcd in the folder `realserver` below `target`,
+    /// Cargo's target folder. Does not build an executable that already exists there.
     ///
     /// The first build of kube-apiserver takes about 7 minutes on 2 cores. Later calls return immediately.
     ///
     /// # Errors
-    /// Returns an error if Go is missing or older than the modules require, or if a module can't be
-    /// downloaded.
-    pub fn build(target: &Path) -> Result<Self> {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    /// Returns an error if the named folder does not contain the executables, if Go is missing or older than
+    /// the modules require, or if a module can't be downloaded.
+    pub fn get(target: &Path) -> Result<Self> {
+        match std::env::var_os(ASSETS) {
+            Some(folder) => Self::installed(Path::new(&folder)),
+            None => Self::built(target, &sources().join("kube-apiserver")),
+        }
+    }
+
+    /// Builds the version `version` of kube-apiserver, such as `1.32.9`, instead of the one in `go.mod`, and
+    /// etcd. Does not build an executable that already exists below `target`.
+    ///
+    /// # Errors
+    /// Returns an error if the version does not exist or can't be built with the installed Go.
+    pub fn of_version(target: &Path, version: &str) -> Result<Self> {
+        let version = format!("v{}", version.trim_start_matches('v'));
+        let folder = target.join("realserver/modules").join(&version);
+        let source = folder.join("kube-apiserver");
+        write_module(&source, &version)?;
+        Self::built(target, &source)
+    }
+
+    fn installed(folder: &Path) -> Result<Self> {
+        let find = |name: &'static str| -> Result<(PathBuf, String)> {
+            let path = folder.join(name);
+            let mut asked = Command::new(&path);
+            let output = asked.arg("--version").output();
+            let output = output.with_context(|| format!("{ASSETS}: {}", path.display()))?;
+            let text = String::from_utf8_lossy(&output.stdout);
+            let version = printed_version(&text)
+                .with_context(|| format!("{} prints no version", path.display()))?;
+            Ok((path, version))
+        };
+        let (api_server, version) = find("kube-apiserver")?;
+        let (etcd, etcd_version) = find("etcd")?;
+        Ok(Self {
+            api_server,
+            etcd,
+            versions: [("kube-apiserver", version), ("etcd", etcd_version)],
+        })
+    }
+
+    /// Builds kube-apiserver from the folder `source`, and etcd.
+    fn built(target: &Path, source: &Path) -> Result<Self> {
         let folder = target.join("realserver");
-        let (api_server, version) = built(
-            &sources.join("kube-apiserver"),
-            "k8s.io/kubernetes",
+        let (api_server, version) = built(source, KUBERNETES, &folder)?;
+        let (etcd, etcd_version) = built(
+            &sources().join("etcd"),
+            "go.etcd.io/etcd/server/v3",
             &folder,
         )?;
-        let (etcd, etcd_version) =
-            built(&sources.join("etcd"), "go.etcd.io/etcd/server/v3", &folder)?;
         Ok(Self {
             api_server,
             etcd,
@@ -47,6 +96,83 @@ impl Binaries {
     pub fn versions(&self) -> &[(&'static str, String); 2] {
         &self.versions
     }
+}
+
+/// Returns the folder of this package, which contains the Go modules.
+fn sources() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Writes the Go module of the version `version` of kube-apiserver into the folder `source`, unless it exists.
+fn write_module(source: &Path, version: &str) -> Result<()> {
+    let path = source.join("go.mod");
+    if path.exists() {
+        return Ok(());
+    }
+    let module = format!("{KUBERNETES}@{version}");
+    let mut go = Command::new("go");
+    let output = go.args(["mod", "download", "-json", &module]).output();
+    let output = output.context("go can't be run; it is needed")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let of_kubernetes = json_string(&text, "GoMod");
+    let of_kubernetes =
+        of_kubernetes.with_context(|| format!("can't download {module}: {text}"))?;
+    let of_kubernetes = fs::read_to_string(&of_kubernetes).context(of_kubernetes)?;
+    let text = module_text(&of_kubernetes, version)?;
+    fs::create_dir_all(source).with_context(|| format!("can't make {}", source.display()))?;
+    fs::copy(
+        sources().join("kube-apiserver/main.go"),
+        source.join("main.go"),
+    )
+    .context("can't copy main.go")?;
+    // An interrupted download must not leave a module without its sums.
+    let unfinished = source.join("unfinished.mod");
+    fs::write(&unfinished, text).context("can't write go.mod")?;
+    let mut go = Command::new("go");
+    go.current_dir(source)
+        .args(["mod", "tidy", "-modfile", "unfinished.mod"]);
+    let status = go.status().context("go can't be run; it is needed")?;
+    ensure!(status.success(), "{go:?} failed: {status}");
+    fs::rename(source.join("unfinished.sum"), source.join("go.sum"))
+        .context("can't write go.sum")?;
+    fs::rename(&unfinished, &path).context("can't write go.mod")
+}
+
+/// Returns the text of a `go.mod` that builds the version `version` of kube-apiserver.
+///
+/// Kubernetes replaces its own modules by folders of its repository. `of_kubernetes`, the text of its
+/// `go.mod`, lists them. The result replaces each by its published version instead: `v0.32.9` for `v1.32.9`.
+fn module_text(of_kubernetes: &str, version: &str) -> Result<String> {
+    let staging = version.replacen("v1.", "v0.", 1);
+    ensure!(staging != version, "{version} is no version of Kubernetes");
+    let replaced = of_kubernetes.lines().filter_map(|line| {
+        let (module, folder) = line.split_once(" => ")?;
+        let module = module.split_whitespace().next_back()?;
+        folder
+            .starts_with("./staging/")
+            .then(|| format!("\t{module} => {module} {staging}\n"))
+    });
+    let replaced: String = replaced.collect();
+    ensure!(!replaced.is_empty(), "{version} replaces no module");
+    Ok(format!(
+        "module kube-apiserver\n\ngo 1.26.0\n\nrequire {KUBERNETES} {version}\n\nreplace (\n{replaced})\n"
+    ))
+}
+
+/// Returns the string `name` of a JSON object whose members are on separate lines, as Go prints it.
+fn json_string(text: &str, name: &str) -> Option<String> {
+    let start = format!("\"{name}\": \"");
+    let (_, rest) = text.split_once(&start)?;
+    rest.split_once('"').map(|(value, _)| value.to_owned())
+}
+
+/// Returns the version in the output of `kube-apiserver --version` or `etcd --version`, with a leading `v`.
+fn printed_version(text: &str) -> Option<String> {
+    let words = text.lines().next()?.split_whitespace();
+    let version = words.last()?.trim_start_matches('v');
+    version
+        .starts_with(|letter: char| letter.is_ascii_digit())
+        .then(|| format!("v{version}"))
 }
 
 /// Returns the path and the version of the executable that is built from the folder `source`.
@@ -123,6 +249,30 @@ mod tests {
         let found = required(several, "go.etcd.io/etcd/server/v3");
         assert_eq!(found.as_deref(), Some("v3.6.16"));
         assert_eq!(required(one, "k8s.io/kubectl"), None);
+    }
+
+    #[test]
+    fn the_module_of_another_version_replaces_the_modules_of_kubernetes() {
+        let of_kubernetes = "module k8s.io/kubernetes\n\nreplace (\n\tk8s.io/api => ./staging/src/k8s.io/api\n\tx => y v1\n)\nreplace k8s.io/cri-api => ./staging/src/k8s.io/cri-api\n";
+        let text = module_text(of_kubernetes, "v1.32.9").unwrap();
+        let replaced = "replace (\n\tk8s.io/api => k8s.io/api v0.32.9\n\tk8s.io/cri-api => k8s.io/cri-api v0.32.9\n)\n";
+        assert!(text.ends_with(replaced), "{text}");
+        assert!(
+            text.contains("\nrequire k8s.io/kubernetes v1.32.9\n"),
+            "{text}"
+        );
+        assert!(module_text(of_kubernetes, "v2.0.0").is_err());
+    }
+
+    #[test]
+    fn versions_are_read_from_what_the_programs_print() {
+        assert_eq!(
+            printed_version("Kubernetes v1.36.3\n").as_deref(),
+            Some("v1.36.3")
+        );
+        let etcd = "etcd Version: 3.6.16\nGit SHA: x\n";
+        assert_eq!(printed_version(etcd).as_deref(), Some("v3.6.16"));
+        assert_eq!(printed_version("no such flag"), None);
     }
 
     #[test]

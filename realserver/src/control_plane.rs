@@ -35,6 +35,9 @@ pub struct ControlPlane {
     folder: Folder,
     binaries: Binaries,
     addresses: Addresses,
+    /// Additional flags of kube-apiserver.
+    flags: Vec<String>,
+    token: String,
 }
 
 /// The loopback ports of one control plane.
@@ -54,17 +57,29 @@ impl ControlPlane {
     /// Also returns an error if a process ends, or if kube-apiserver is not ready within two minutes. This
     /// error contains the last line of the log of the process that ended or is not ready.
     pub async fn start(binaries: &Binaries) -> Result<Self> {
+        Self::start_with(binaries, &[]).await
+    }
+
+    /// Starts etcd and kube-apiserver as [`start`](Self::start) does. The command line of kube-apiserver ends
+    /// with `flags`, which replace earlier flags of the same names.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`start`](Self::start). kube-apiserver ends if it does not know a
+    /// flag.
+    pub async fn start_with(binaries: &Binaries, flags: &[String]) -> Result<Self> {
         let folder = Folder::make()?;
         let addresses = Addresses::free()?;
-        write_access(&folder.0, addresses.api_server)?;
+        let token = write_access(&folder.0, addresses.api_server)?;
         let etcd = start_etcd(binaries, &folder.0, addresses)?;
-        let api_server = start_api_server(binaries, &folder.0, addresses)?;
+        let api_server = start_api_server(binaries, &folder.0, addresses, flags)?;
         let mut started = Self {
             api_server,
             etcd,
             folder,
             binaries: binaries.clone(),
             addresses,
+            flags: flags.to_vec(),
+            token,
         };
         started.ready().await?;
         Ok(started)
@@ -78,7 +93,8 @@ impl ControlPlane {
     /// Returns an error in the same cases as [`start`](Self::start).
     pub async fn restart_api_server(&mut self) -> Result<()> {
         self.api_server.end();
-        self.api_server = start_api_server(&self.binaries, &self.folder.0, self.addresses)?;
+        let (folder, flags) = (&self.folder.0, &self.flags);
+        self.api_server = start_api_server(&self.binaries, folder, self.addresses, flags)?;
         self.ready().await
     }
 
@@ -95,6 +111,11 @@ impl ControlPlane {
     pub async fn config(&self) -> Result<Config> {
         let file = Kubeconfig::read_from(self.kubeconfig())?;
         Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
+    }
+
+    /// Returns the bearer token in the [`kubeconfig`](Self::kubeconfig).
+    pub fn token(&self) -> &str {
+        &self.token
     }
 
     /// Returns the process id of kube-apiserver.
@@ -114,6 +135,17 @@ impl ControlPlane {
     pub fn check_alive(&mut self) -> Result<()> {
         self.etcd.check_alive()?;
         self.api_server.check_alive()
+    }
+
+    /// Waits until one of the processes ends.
+    ///
+    /// # Errors
+    /// Always returns an error. It contains the last line of the log of the process that has ended.
+    pub async fn ended(&mut self) -> Result<()> {
+        loop {
+            self.check_alive()?;
+            sleep(ASK).await;
+        }
     }
 
     async fn ready(&mut self) -> Result<()> {
@@ -156,8 +188,13 @@ fn start_etcd(binaries: &Binaries, folder: &Path, addresses: Addresses) -> Resul
     Process::start("etcd", &binaries.etcd, &arguments, folder)
 }
 
-fn start_api_server(binaries: &Binaries, folder: &Path, addresses: Addresses) -> Result<Process> {
-    let arguments = [
+fn start_api_server(
+    binaries: &Binaries,
+    folder: &Path,
+    addresses: Addresses,
+    flags: &[String],
+) -> Result<Process> {
+    let mut arguments = vec![
         format!("--etcd-servers=http://127.0.0.1:{}", addresses.etcd),
         "--bind-address=127.0.0.1".to_owned(),
         "--advertise-address=127.0.0.1".to_owned(),
@@ -178,11 +215,12 @@ fn start_api_server(binaries: &Binaries, folder: &Path, addresses: Addresses) ->
         // Without a controller manager, namespaces have no service account, and pods would be rejected.
         "--disable-admission-plugins=ServiceAccount".to_owned(),
     ];
+    arguments.extend_from_slice(flags);
     Process::start("kube-apiserver", &binaries.api_server, &arguments, folder)
 }
 
-/// Writes a token file for kube-apiserver and a kubeconfig with the same new token.
-fn write_access(folder: &Path, port: u16) -> Result<()> {
+/// Writes a token file for kube-apiserver and a kubeconfig with the same new token, and returns the token.
+fn write_access(folder: &Path, port: u16) -> Result<String> {
     let token = drawn_token()?;
     let write = |path: PathBuf, text: String| {
         fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))
@@ -202,7 +240,8 @@ contexts: [{{name: real, context: {{cluster: real, user: admin}}}}]
 current-context: real
 "#
     );
-    write(kubeconfig(folder), text)
+    write(kubeconfig(folder), text)?;
+    Ok(token)
 }
 
 fn kubeconfig(folder: &Path) -> PathBuf {

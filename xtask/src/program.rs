@@ -33,11 +33,11 @@ struct Group {
 
 const CONFORMANCE: Group = Group {
     name: "conformance",
-    about: "Compare the library with other implementations",
+    about: "Compare the library and the embedded server with the originals",
 };
 
 /// All programs that `cargo xtask` can run, in the order of the help output.
-const PROGRAMS: [Program; 5] = [
+const PROGRAMS: [Program; 7] = [
     Program {
         name: "simulate",
         group: None,
@@ -63,6 +63,14 @@ const PROGRAMS: [Program; 5] = [
         profile: "release",
     },
     Program {
+        name: "apiserver",
+        group: None,
+        about: "Build and run a real kube-apiserver and etcd until Ctrl-C (needs Go)",
+        workspace: "",
+        package: "kube-informer-realserver",
+        profile: "dev",
+    },
+    Program {
         name: "fuzz",
         group: None,
         about: "Run the fuzz targets on their corpus and on mutations of it",
@@ -78,6 +86,14 @@ const PROGRAMS: [Program; 5] = [
         package: "kube-informer-differential",
         profile: "dev",
     },
+    Program {
+        name: "cases",
+        group: Some(&CONFORMANCE),
+        about: "Run API cases on the embedded server or a real kube-apiserver, and compare the responses",
+        workspace: "",
+        package: "kube-informer-cases",
+        profile: "dev",
+    },
 ];
 
 /// Adds a subcommand for each program in [`PROGRAMS`] to the command `xtask`.
@@ -87,6 +103,9 @@ pub(crate) fn add_to(xtask: Command) -> Command {
         let Some(group) = program.group else {
             return xtask.subcommand(command);
         };
+        if xtask.find_subcommand(group.name).is_some() {
+            return xtask.mut_subcommand(group.name, |group| group.subcommand(command));
+        }
         let group = Command::new(group.name).about(group.about);
         let group = group.subcommand_required(true).arg_required_else_help(true);
         xtask.subcommand(group.subcommand(command))
@@ -163,6 +182,10 @@ mod tests {
         assert_eq!(
             parsed(&["xtask", "conformance", "oracle", "--fixed"]),
             Some(("kube-informer-differential", vec!["--fixed".to_owned()]))
+        );
+        assert_eq!(
+            parsed(&["xtask", "conformance", "cases"]),
+            Some(("kube-informer-cases", Vec::new()))
         );
         assert_eq!(parsed(&["xtask", "bench"]), Some(("runner", Vec::new())));
         assert_eq!(parsed(&["xtask"]), None);

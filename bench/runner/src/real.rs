@@ -155,7 +155,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.common.builds() {
         programs.build(&["--package=subject", "--package=peer-kube-rs"])?;
     }
-    let binaries = Binaries::build(&target(root))?;
+    let binaries = Binaries::get(&target(root))?;
     let servers = binaries.versions().iter();
     let servers = servers.map(|(name, version)| ((*name).to_owned(), version.clone()));
     let versions: Vec<_> = servers.chain(programs.versions()?).collect();

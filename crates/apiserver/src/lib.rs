@@ -140,6 +140,7 @@
 
 // Kinds and objects: the served kinds, and the rules that apply to all requests.
 mod clock;
+mod quote;
 mod kinds;
 mod status;
 mod name_syntax;

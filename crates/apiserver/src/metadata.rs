@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::name_syntax::{NameRule, key_faults, value_faults};
 use crate::object::Object;
+use crate::quote::Quoted;
 use crate::status::FieldError;
 
 /// Maximum total size in bytes of the keys and values of an object's annotations.
@@ -112,7 +113,11 @@ pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
     let all = finalizers.iter().enumerate();
     let bad = all.filter(|(_, name)| is_unqualified(name));
     let error = |(at, name): (usize, &&str)| {
-        FieldError::invalid(format!("{field}[{at}]"), format!("{name:?}"), UNQUALIFIED)
+        FieldError::invalid(
+            format!("{field}[{at}]"),
+            Quoted(name).to_string(),
+            UNQUALIFIED,
+        )
     };
     bad.map(error).collect()
 }
@@ -137,7 +142,7 @@ fn is_unqualified(finalizer: &str) -> bool {
 
 fn refuse(errors: &mut Vec<FieldError>, field: &'static str, value: &str, faults: Vec<String>) {
     let faults = faults.into_iter();
-    errors.extend(faults.map(|why| FieldError::invalid(field, format!("{value:?}"), &why)));
+    errors.extend(faults.map(|why| FieldError::invalid(field, Quoted(value).to_string(), &why)));
 }
 
 fn texts<'a>(object: &'a Object, member: &str) -> impl Iterator<Item = (&'a str, &'a str)> {

@@ -12,6 +12,7 @@ use http::{HeaderMap, header};
 
 use crate::kinds::Kind;
 use crate::protobuf::{CONTENT_TYPE, Schema};
+use crate::quote::Quoted;
 use crate::route::{Query, Verb};
 use crate::status::ApiError;
 
@@ -159,14 +160,16 @@ impl Alternative<'_> {
 /// # Errors
 ///
 /// Returns a 406 error if the server supports no media type in the header, or if the parameter `as` of the
-/// selected media type contradicts the verb (for example, `PartialObjectMetadata` for a list).
+/// selected media type contradicts the verb (for example, `PartialObjectMetadata` for a list). Returns a 400
+/// error if a table is selected and the parameter `includeObject` is invalid.
 pub(crate) fn negotiate(
     headers: &HeaderMap,
     query: &Query,
     verb: Verb,
     kind: &Kind,
 ) -> Result<Format, ApiError> {
-    let include = match query.text("includeObject") {
+    let asked = query.text("includeObject");
+    let include = match asked {
         Some("None") => IncludeObject::None,
         Some("Object") => IncludeObject::Object,
         _ => IncludeObject::Metadata,
@@ -189,6 +192,16 @@ pub(crate) fn negotiate(
             None => ACCEPTED_JSON,
         }));
     };
+    if let (Representation::Table(IncludeObject::Metadata), Some(other)) =
+        (format.representation, asked)
+        && other != "Metadata"
+    {
+        let message = format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', 'Object', 'None', or empty",
+            Quoted(other)
+        );
+        return Err(ApiError::bad_request(message));
+    }
     alternative.check_form(verb, kind)?;
     Ok(format)
 }

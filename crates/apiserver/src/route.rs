@@ -2,8 +2,8 @@
 //!
 //! Guarantees:
 //! - every path maps to exactly one [`Destination`], even if the server does not serve the path;
-//! - a path is split into segments before the segments are decoded, so an encoded slash (`%2F`) is part of a
-//!   name and never a separator.
+//! - a path is decoded before it is split into segments, as by Go, so an encoded slash (`%2F`) is a separator
+//!   and never part of a name.
 //!
 //! The module does not check whether the object exists, or whether the resource supports the verb.
 
@@ -66,9 +66,14 @@ pub(crate) enum Destination {
     OpenApiOf(String, String),
     /// A path below a served API group that does not name a served resource: a 404 `Status`.
     Unknown,
-    /// A malformed path, or any other unknown path: a 404 in plain text.
+    /// Any other unknown path: a 404 in plain text.
     Nowhere,
+    /// A path with an invalid escape, such as `%zz`: a 400 in plain text.
+    Malformed,
 }
+
+/// Names of single health checks.
+const CHECKS: [&str; 5] = ["etcd", "informer-sync", "log", "ping", "shutdown"];
 
 /// The resource that a path names, and the optional parts of the path.
 #[derive(Clone, Debug)]
@@ -128,13 +133,16 @@ impl std::fmt::Display for Verb {
 impl Destination {
     pub(crate) fn find(registry: &Registry, path: &str) -> Destination {
         let Some(segments) = segments(path) else {
-            return Destination::Nowhere;
+            return Destination::Malformed;
         };
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
             ["api"] => Destination::CoreVersions,
             ["apis"] => Destination::Groups,
             [] => Destination::Root,
+            [first, rest @ ..] if rest.contains(&"") || first.is_empty() => {
+                empty_segment(&segments)
+            }
             ["apis", group, ..] if !registry.kinds().has_group(group) => Destination::Nowhere,
             ["apis", group] => Destination::Group((*group).to_owned()),
             ["api", version] => Destination::GroupVersion(String::new(), (*version).to_owned()),
@@ -151,7 +159,10 @@ impl Destination {
             ["openapi", "v3", "apis", group, version] => {
                 Destination::OpenApiOf((*group).to_owned(), (*version).to_owned())
             }
-            ["healthz" | "livez" | "readyz", ..] => Destination::Health,
+            ["healthz" | "livez" | "readyz"] => Destination::Health,
+            ["healthz" | "livez" | "readyz", check] if CHECKS.contains(check) => {
+                Destination::Health
+            }
             _ => Destination::Nowhere,
         }
     }
@@ -170,6 +181,14 @@ impl Destination {
             Destination::Resource(target) => Some(target),
             _ => None,
         }
+    }
+}
+
+/// Returns the destination of a path with an empty segment, which names no resource.
+fn empty_segment(segments: &[&str]) -> Destination {
+    match segments {
+        ["api" | "apis", ..] => Destination::Unknown,
+        _ => Destination::Nowhere,
     }
 }
 
@@ -196,7 +215,8 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
         Some(_) => resource.is_namespaced(),
         None => !resource.is_namespaced() || name.is_none(),
     };
-    if !fits {
+    // A review is only created, so its path has no name.
+    if !fits || (name.is_some() && !resource.serves("get")) {
         return Destination::Unknown;
     }
     Destination::Resource(Target {
@@ -207,20 +227,25 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
     })
 }
 
-/// Splits a path into its non-empty segments, and decodes the `%XX` escapes of each segment.
+/// Decodes the `%XX` escapes of a path, and splits the path into its segments.
 ///
-/// Returns `None` if an escape is malformed, or if a decoded segment is not valid UTF-8.
+/// Empty segments remain, except one at the end. Bytes that are not valid UTF-8 become U+FFFD.
+///
+/// Returns `None` if an escape is malformed.
 pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
-    path.split('/')
-        .filter(|segment| !segment.is_empty())
-        .map(decode)
-        .collect()
+    let path = decode(path)?;
+    let path = path.strip_prefix('/').unwrap_or(&path);
+    let path = path.strip_suffix('/').unwrap_or(path);
+    if path.is_empty() {
+        return Some(Vec::new());
+    }
+    Some(path.split('/').map(str::to_owned).collect())
 }
 
-/// Decodes the `%XX` escapes of a path segment.
-fn decode(segment: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
+/// Decodes the `%XX` escapes of a path.
+fn decode(path: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
         if first == b'%' {
             let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
@@ -231,7 +256,7 @@ fn decode(segment: &str) -> Option<String> {
             rest = tail;
         }
     }
-    String::from_utf8(bytes).ok()
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::{future, stream};
 use http::header::{self, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 
 use crate::access::User;
 use crate::body::{Body, BoxError};
@@ -183,6 +183,7 @@ impl Arrived {
             shared: self.shared,
             user: self.user,
             verb: self.request.verb,
+            is_get: self.parts.method == Method::GET,
             request: self.request,
             destination: self.destination,
             query: self.query,

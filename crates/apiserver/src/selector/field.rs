@@ -29,6 +29,8 @@ pub(crate) struct FieldTable {
     alias: Option<(&'static str, &'static str)>,
     /// Whether the kind is a custom kind, which has a different error for unsupported fields.
     custom: bool,
+    /// Whether selectors may contain `metadata.namespace`, also if the kind is cluster-scoped.
+    has_namespace: bool,
 }
 
 /// The values of one object for the fields of a [`FieldTable`], in the table's order.
@@ -82,15 +84,17 @@ pub(crate) const POD: FieldTable = FieldTable {
         with_default("spec.hostNetwork", "spec.hostNetwork", "false"),
         field("status.phase"),
         field("status.podIP"),
+        // A list, so its value is empty for every pod, as in Kubernetes.
+        field("status.podIPs"),
         field("status.nominatedNodeName"),
     ])
 };
-pub(crate) const NODE: FieldTable = FieldTable::of(&[with_default(
+pub(crate) const NODE: FieldTable = FieldTable::of_cluster(&[with_default(
     "spec.unschedulable",
     "spec.unschedulable",
     "false",
 )]);
-pub(crate) const NAMESPACE: FieldTable = FieldTable::of(&[field("status.phase")]);
+pub(crate) const NAMESPACE: FieldTable = FieldTable::of_cluster(&[field("status.phase")]);
 pub(crate) const SECRET: FieldTable = FieldTable::of(&[with_default("type", "type", "Opaque")]);
 pub(crate) const SERVICE: FieldTable = FieldTable::of(&[
     field("spec.clusterIP"),
@@ -125,7 +129,7 @@ pub(crate) const EVENT: FieldTable = FieldTable::of(&[
     field("reportingController"),
     field("type"),
 ]);
-pub(crate) const SIGNING_REQUEST: FieldTable = FieldTable::of(&[field("spec.signerName")]);
+pub(crate) const SIGNING_REQUEST: FieldTable = FieldTable::of_cluster(&[field("spec.signerName")]);
 pub(crate) const RESOURCE_SLICE: FieldTable =
     FieldTable::of(&[field("spec.nodeName"), field("spec.driver")]);
 
@@ -146,6 +150,15 @@ impl FieldTable {
             own,
             alias: None,
             custom: false,
+            has_namespace: true,
+        }
+    }
+
+    /// Returns the table of a cluster-scoped kind whose fields are listed in Kubernetes.
+    const fn of_cluster(own: &'static [Field]) -> FieldTable {
+        FieldTable {
+            has_namespace: false,
+            ..FieldTable::of(own)
         }
     }
 
@@ -176,7 +189,7 @@ impl FieldTable {
         };
         match label {
             "metadata.name" => return Ok(Source::Name),
-            "metadata.namespace" => return Ok(Source::Namespace),
+            "metadata.namespace" if self.has_namespace => return Ok(Source::Namespace),
             _ => {}
         }
         if let Some(at) = self.position(label) {
@@ -269,11 +282,8 @@ impl FieldSelector {
                 let message = format!("invalid selector: '{text}'; can't understand '{part}'");
                 return Err(ApiError::bad_request(message));
             };
-            let value = unescape(value).ok_or_else(|| {
-                ApiError::bad_request(format!(
-                    "invalid field selector: invalid escape sequence in {value:?}"
-                ))
-            })?;
+            let value = unescape(value)
+                .map_err(|why| ApiError::bad_request(format!("invalid field selector: {why}")))?;
             let source = table.source(label)?;
             terms.push(Term {
                 source,
@@ -315,15 +325,28 @@ fn split_term(part: &str) -> Option<(&str, bool, &str)> {
     Some((label, true, value))
 }
 
-fn unescape(value: &str) -> Option<String> {
+/// Removes the backslash before each escaped character of a value.
+///
+/// # Errors
+///
+/// Returns Kubernetes' message if an escape is invalid, or if a special character is not escaped.
+fn unescape(value: &str) -> Result<String, String> {
     let mut plain = String::with_capacity(value.len());
     let mut chars = value.chars();
     while let Some(c) = chars.next() {
         match c {
-            '\\' => plain.push(chars.next().filter(|c| "\\,=".contains(*c))?),
-            ',' | '=' => return None,
+            '\\' => match chars.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => plain.push(escaped),
+                other => {
+                    let other = other.map_or(String::new(), String::from);
+                    return Err(format!("invalid escape sequence: \\{other}"));
+                }
+            },
+            ',' | '=' => {
+                return Err(format!("unescaped character in value: {}", u32::from(c)));
+            }
             _ => plain.push(c),
         }
     }
-    Some(plain)
+    Ok(plain)
 }

@@ -213,7 +213,12 @@ fn settle_name(
     if !name.is_empty() {
         let key = resource.key(namespace, &name);
         if taken(state, &key) {
-            return Err(ApiError::already_exists(&resource.kind, &name));
+            return Err(match state.newest(resource.collection, &key) {
+                Some(entry) if Object::stored(entry.object(resource)).is_deleting() => {
+                    ApiError::being_deleted(&resource.kind, &name)
+                }
+                _ => ApiError::already_exists(&resource.kind, &name),
+            });
         }
         return Ok(key);
     }

@@ -66,6 +66,8 @@ pub(crate) fn change(
         };
         if removes {
             namespace::lost(shared, resource, entry.namespace(), how);
+            // As in Kubernetes, only the DELETED event has the revision of the removal.
+            return Ok(entry.changed(resource, &new, entry.revision));
         }
         return Ok(stored);
     }
@@ -83,6 +85,16 @@ fn grace_is_over(object: &Object) -> bool {
 
 /// Checks that name and namespace in a request body match the URL. The namespace may be empty.
 fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
+    let namespace = sent.text("namespace");
+    if !namespace.is_empty()
+        && subject
+            .namespace
+            .is_some_and(|expected| expected != namespace)
+    {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
     let name = sent.text("name");
     if name.is_empty() {
         let message = format!(
@@ -97,16 +109,6 @@ fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
             subject.name
         );
         return Err(ApiError::bad_request(message));
-    }
-    let namespace = sent.text("namespace");
-    if !namespace.is_empty()
-        && subject
-            .namespace
-            .is_some_and(|expected| expected != namespace)
-    {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
     }
     Ok(())
 }

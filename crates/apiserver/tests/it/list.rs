@@ -149,7 +149,7 @@ async fn contradictory_list_options_are_rejected_with_kubernetes_message() {
     for (query, expected) in [
         ("resourceVersionMatch=Exact", invalid("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided")),
         ("resourceVersionMatch=NotOlderThan", invalid("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided")),
-        ("resourceVersionMatch=Exact&continue=x", invalid("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided")),
+        ("resourceVersionMatch=Exact&continue=x", invalid("[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided, resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided]")),
         ("resourceVersionMatch=Foo&resourceVersion=1", invalid("resourceVersionMatch: Unsupported value: \"Foo\": supported values: \"Exact\", \"NotOlderThan\", \"\"")),
         ("resourceVersionMatch=Exact&resourceVersion=0", invalid("resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")),
         ("sendInitialEvents=true", invalid("sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list")),

@@ -176,7 +176,7 @@ async fn a_terminating_namespace_rejects_only_creations() {
     );
     assert_eq!(
         with(&server, "POST", ALL, &namespace("n")).await.refusal(),
-        "409 AlreadyExists: namespaces \"n\" already exists"
+        "409 AlreadyExists: object is being deleted: namespaces \"n\" already exists"
     );
 }
 

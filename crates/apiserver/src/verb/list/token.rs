@@ -75,7 +75,9 @@ impl ContinueToken {
                 "continue key is not valid: encoded start key empty (version {VERSION})"
             ));
         }
-        if wire.start.starts_with('/') || wire.start.split('/').any(|part| part == "..") {
+        if wire.start.starts_with('/')
+            || wire.start.split('/').any(|part| matches!(part, ".." | ""))
+        {
             return Err(format!("continue key is not valid: {}", wire.start));
         }
         Ok(ContinueToken {
@@ -115,8 +117,11 @@ fn no_json(json: &[u8], error: &serde_json::Error) -> String {
     match json.first() {
         _ if error.is_eof() => "unexpected end of JSON input".to_owned(),
         Some(byte) if error.is_syntax() && *byte != b'{' => {
-            let first = char::from(*byte);
-            format!("invalid character {first:?} looking for beginning of value")
+            let first = match *byte {
+                control if control.is_ascii_control() => format!("\\x{control:02x}"),
+                plain => char::from(plain).to_string(),
+            };
+            format!("invalid character '{first}' looking for beginning of value")
         }
         _ => error.to_string(),
     }

@@ -1,0 +1,47 @@
+//! Quotes texts in messages as Go does.
+
+use std::fmt;
+
+/// A text that is displayed in quotes as by Go's `%q`.
+///
+/// It differs from Rust's `{:?}` in control characters: `\x00` instead of `\0`, and `\a` instead of `\u{7}`.
+pub(crate) struct Quoted<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"")?;
+        for letter in self.0.chars() {
+            match letter {
+                '"' => f.write_str("\\\"")?,
+                '\\' => f.write_str("\\\\")?,
+                '\n' => f.write_str("\\n")?,
+                '\r' => f.write_str("\\r")?,
+                '\t' => f.write_str("\\t")?,
+                '\u{7}' => f.write_str("\\a")?,
+                '\u{8}' => f.write_str("\\b")?,
+                '\u{b}' => f.write_str("\\v")?,
+                '\u{c}' => f.write_str("\\f")?,
+                '\0'..'\u{80}' if letter.is_control() => write!(f, "\\x{:02x}", u32::from(letter))?,
+                _ if letter.is_control() => write!(f, "\\u{:04x}", u32::from(letter))?,
+                _ => write!(f, "{letter}")?,
+            }
+        }
+        f.write_str("\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_as_by_go() {
+        for (text, quoted) in [
+            ("a", "\"a\""),
+            ("a\"\\", "\"a\\\"\\\\\""),
+            ("\0\u{7}\n\u{1b}\u{85}é", "\"\\x00\\a\\n\\x1b\\u0085é\""),
+        ] {
+            assert_eq!(Quoted(text).to_string(), quoted);
+        }
+    }
+}

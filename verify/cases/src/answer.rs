@@ -1,0 +1,73 @@
+//! What a server responds to a command, before anything is renamed.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+/// The response to one command.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    Response(Response),
+    /// The response to a request that prepares the case. The text of the case contains it only if it is not a
+    /// success.
+    Prepared(Response),
+    /// The command can't be run, for this reason, because an earlier command had an unexpected response.
+    Impossible(String),
+    /// Events of a watch, and how the command ended.
+    Events {
+        events: Vec<Value>,
+        end: End,
+    },
+    /// The command sends nothing.
+    Nothing,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    /// All headers, with names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Content,
+}
+
+/// The body of a response.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    Json(Value),
+    /// A body that is not JSON.
+    Other(Bytes),
+    /// The body is a watch, which other commands read.
+    Stream,
+}
+
+/// How the reading of events ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum End {
+    /// The command received the events that it waited for.
+    Received,
+    /// The server ended the watch.
+    Ended,
+    /// No event arrived in time.
+    Late,
+}
+
+impl Answer {
+    /// Returns whether the case can show what its title says, on a server that behaves like Kubernetes.
+    pub(crate) fn is_possible(&self) -> bool {
+        match self {
+            Self::Prepared(response) => response.is_success(),
+            Self::Impossible(_) => false,
+            Self::Response(_) | Self::Events { .. } | Self::Nothing => true,
+        }
+    }
+}
+
+impl Response {
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|header| header.0 == name);
+        found.map(|header| &*header.1)
+    }
+}

@@ -1,0 +1,200 @@
+//! Parses the commands of a case: requests, watches, and values that later commands use.
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+/// One command of a case.
+///
+/// Texts may contain variables such as `$ns`, which the run replaces.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Command {
+    /// Sends a request, and reads the whole response.
+    Request(Request),
+    /// Sends a request whose response is not part of the case, but must be a success.
+    Do(Request),
+    /// Sends a watch request, and reads the headers of the response.
+    Watch { stream: String, request: Request },
+    /// Reads events from a watch that an earlier command has started.
+    Events { stream: String, wanted: Wanted },
+    /// Stores a value of the last response body under a name.
+    Set { variable: String, pointer: String },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    /// Path and query.
+    pub(crate) target: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Events that a command waits for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Wanted {
+    /// The next events, this many.
+    Count(usize),
+    /// All events until the server ends the watch.
+    UntilEnd,
+}
+
+/// Header of a command that replaces the body by this text, repeated as often as the header says.
+///
+/// A body such as `x` is too long for a file after a million repetitions.
+const REPEAT: &str = "body-repeat";
+
+/// Header of a command that replaces the body by bytes in hexadecimal digits, for bodies that are not UTF-8.
+const HEX: &str = "body-hex";
+
+impl Command {
+    /// Parses a command from its lines, without the marks `> `, and from the body below them.
+    ///
+    /// # Errors
+    /// Returns an error that names the part that is missing or unknown.
+    pub(crate) fn parse(lines: &[&str], body: &str) -> Result<Self> {
+        let (first, headers) = lines.split_first().context("a command has no lines")?;
+        let (word, rest) = first.split_once(' ').context("a command has one word")?;
+        match word {
+            "DO" => {
+                let (method, target) = rest.split_once(' ').context("DO needs a request")?;
+                Ok(Self::Do(Request::parse(method, target, headers, body)?))
+            }
+            "WATCH" => {
+                let (stream, target) = rest
+                    .split_once(' ')
+                    .context("WATCH needs a name and a target")?;
+                Ok(Self::Watch {
+                    stream: stream.to_owned(),
+                    request: Request::parse("GET", target, headers, body)?,
+                })
+            }
+            "EVENTS" => {
+                let (stream, wanted) = rest
+                    .split_once(' ')
+                    .context("EVENTS needs a name and a number")?;
+                ensure!(headers.is_empty() && body.is_empty(), "EVENTS has one line");
+                let wanted = match wanted {
+                    "until end" => Wanted::UntilEnd,
+                    number => Wanted::Count(number.parse().context("not a number of events")?),
+                };
+                let stream = stream.to_owned();
+                Ok(Self::Events { stream, wanted })
+            }
+            "SET" => {
+                let (variable, pointer) = rest
+                    .split_once(' ')
+                    .context("SET needs a name and a JSON pointer")?;
+                ensure!(headers.is_empty() && body.is_empty(), "SET has one line");
+                ensure!(pointer.starts_with('/'), "{pointer:?} is no JSON pointer");
+                Ok(Self::Set {
+                    variable: variable.to_owned(),
+                    pointer: pointer.to_owned(),
+                })
+            }
+            method if method.chars().all(|letter| letter.is_ascii_uppercase()) => {
+                Ok(Self::Request(Request::parse(method, rest, headers, body)?))
+            }
+            _ => bail!("{word:?} is no command"),
+        }
+    }
+}
+
+impl Request {
+    fn parse(method: &str, target: &str, lines: &[&str], body: &str) -> Result<Self> {
+        ensure!(target.starts_with('/'), "{target:?} is no path");
+        let mut request = Self {
+            method: method.to_owned(),
+            target: target.to_owned(),
+            headers: Vec::new(),
+            body: body.as_bytes().to_vec(),
+        };
+        for line in lines {
+            let (name, value) = line
+                .split_once(": ")
+                .with_context(|| format!("{line:?} is no header"))?;
+            match name {
+                REPEAT => {
+                    let times = value.parse().context("not a number of repetitions")?;
+                    request.body = body.as_bytes().repeat(times);
+                }
+                HEX => request.body = of_hex(value)?,
+                _ => request.headers.push((name.to_owned(), value.to_owned())),
+            }
+        }
+        Ok(request)
+    }
+}
+
+fn of_hex(digits: &str) -> Result<Vec<u8>> {
+    ensure!(digits.len().is_multiple_of(2), "a digit has no pair");
+    let pairs = digits.as_bytes().chunks(2);
+    let bytes = pairs.map(|pair| {
+        let pair = std::str::from_utf8(pair)?;
+        u8::from_str_radix(pair, 16).with_context(|| format!("{pair:?} is no byte"))
+    });
+    bytes.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(lines: &[&str], body: &str) -> Request {
+        let Command::Request(request) = Command::parse(lines, body).unwrap() else {
+            panic!("not a request: {lines:?}");
+        };
+        request
+    }
+
+    #[test]
+    fn a_request_has_headers_and_a_body() {
+        let parsed = request(&["PUT /a?b=c", "If-Match: 1: 2"], "{}");
+        assert_eq!((&*parsed.method, &*parsed.target), ("PUT", "/a?b=c"));
+        assert_eq!(parsed.headers, [("If-Match".into(), "1: 2".into())]);
+        assert_eq!(parsed.body, b"{}");
+        assert_eq!(request(&["PUT /a", "body-repeat: 3"], "ab").body, b"ababab");
+        assert_eq!(request(&["PUT /a", "body-hex: 7bff"], "").body, b"\x7b\xff");
+    }
+
+    #[test]
+    fn a_request_of_the_preparation_is_marked() {
+        let Command::Do(request) = Command::parse(&["DO PUT /a"], "{}").unwrap() else {
+            panic!("not marked");
+        };
+        assert_eq!((&*request.method, &*request.target), ("PUT", "/a"));
+        assert!(Command::parse(&["DO /a"], "").is_err());
+    }
+
+    #[test]
+    fn commands_of_a_watch_name_it() {
+        let events = |line| Command::parse(&[line], "").unwrap();
+        let of = |wanted| Command::Events {
+            stream: "w".to_owned(),
+            wanted,
+        };
+        assert_eq!(events("EVENTS w 2"), of(Wanted::Count(2)));
+        assert_eq!(events("EVENTS w until end"), of(Wanted::UntilEnd));
+        let Command::Watch { stream, request } = events("WATCH w /a?watch=1") else {
+            panic!("not a watch");
+        };
+        assert_eq!((&*stream, &*request.target), ("w", "/a?watch=1"));
+    }
+
+    #[test]
+    fn an_unknown_command_is_an_error() {
+        for lines in [
+            &["get /a"][..],
+            &["GET a"],
+            &["GET"],
+            &["GET /a", "no header"],
+            &["GET /a", "body-hex: 7"],
+            &["GET /a", "body-hex: zz"],
+            &["EVENTS w some"],
+            &["EVENTS w 1", "Accept: x"],
+            &["SET rv metadata"],
+            &["WATCH /a"],
+        ] {
+            let parsed = Command::parse(lines, "");
+            assert!(parsed.is_err(), "{lines:?}: {parsed:?}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Compares the responses of a server with the expected ones, and reports or writes the differences.
+
+use std::fmt::Write as _;
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Parser;
+use futures_util::{StreamExt as _, stream};
+use harness::report::{say, workspace};
+use tokio::time::Instant;
+
+use crate::{
+    case::{Case, Step},
+    divergences::{self, DOCUMENT, Divergences},
+    run,
+    target::{Running, Target},
+    trace,
+};
+
+/// Run API cases, and compare the responses with the expected ones
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask conformance cases")]
+pub(crate) struct Arguments {
+    /// Server that runs the cases
+    #[arg(long, value_enum, default_value_t = Target::Embedded)]
+    target: Target,
+    /// Run only the cases whose name contains this text; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    case: Vec<String>,
+    /// Write the responses into the cases, instead of comparing them. With `--target embedded`, only into the
+    /// cases that `verify/server-divergences.toml` names
+    #[arg(long)]
+    write: bool,
+    /// Write `docs/CONFORMANCE-SERVER.md`, and run nothing
+    #[arg(long)]
+    document: bool,
+}
+
+/// Number of cases that run at the same time. Some cases wait for three seconds.
+const AT_ONCE: usize = 8;
+
+/// Folder of the cases, relative to the workspace.
+const FOLDER: &str = "verify/cases";
+
+fn folder() -> PathBuf {
+    workspace().join(FOLDER)
+}
+
+impl Arguments {
+    /// Runs the selected cases, and returns whether all responses are as expected.
+    ///
+    /// # Errors
+    /// Returns an error if a case or the list of differences is invalid, or if the server does not start.
+    pub(crate) async fn run(&self) -> Result<bool> {
+        let all = Case::all(&folder())?;
+        let divergences = divergences::read()?;
+        if self.document {
+            divergences::check(&divergences, &all)?;
+            let text = divergences::document(&divergences, &all);
+            fs::write(workspace().join(DOCUMENT), text).context(DOCUMENT)?;
+            return Ok(true);
+        }
+        if !self.write {
+            divergences::check(&divergences, &all)?;
+        }
+        let is_selected = |case: &&Case| {
+            self.case.is_empty() || self.case.iter().any(|text| case.name.contains(text))
+        };
+        let selected: Vec<_> = all.iter().filter(is_selected).collect();
+        ensure!(!selected.is_empty(), "no case has such a name");
+        let server = self.target.start().await?;
+        let begun = Instant::now();
+        let run = |case| self.is_as_expected(case, &server, &divergences);
+        let results = stream::iter(selected.iter().copied()).map(run);
+        let results: Vec<_> = results.buffered(AT_ONCE).collect().await;
+        let failed = results.iter().filter(|is_expected| !**is_expected).count();
+        say(&format!(
+            "{} cases in {:.1} s: {} as expected, {failed} not",
+            selected.len(),
+            begun.elapsed().as_secs_f64(),
+            selected.len() - failed,
+        ));
+        Ok(failed == 0)
+    }
+
+    /// Runs one case. Reports each step with another response than expected, or writes the responses.
+    async fn is_as_expected(
+        &self,
+        case: &Case,
+        server: &Running,
+        divergences: &Divergences,
+    ) -> bool {
+        let texts = async {
+            let answers = run::run(case, server.connect().await?).await?;
+            let texts = trace::texts(&answers);
+            if self.write && self.target == Target::Apiserver {
+                let at = answers.iter().position(|answer| !answer.is_possible());
+                if let Some(at) = at {
+                    bail!(
+                        "the script is wrong:\n{}{}",
+                        case.steps[at].script(),
+                        texts[at]
+                    );
+                }
+            }
+            anyhow::Ok(texts)
+        };
+        let texts = match texts.await {
+            Ok(texts) => texts,
+            Err(error) => {
+                say(&format!("FAILED {}\n  {error:#}", case.name));
+                return false;
+            }
+        };
+        if self.write {
+            let mut written = case.clone();
+            let is_named = divergences::cases(divergences).contains(&*case.name);
+            for (step, text) in written.steps.iter_mut().zip(texts) {
+                match self.target {
+                    Target::Apiserver => step.expected = text,
+                    Target::Embedded => {
+                        step.embedded = (is_named && text != step.expected).then_some(text);
+                    }
+                }
+            }
+            if let Err(error) = written.write(&folder()) {
+                say(&format!("FAILED {}\n  {error:#}", case.name));
+                return false;
+            }
+            return true;
+        }
+        let steps = case.steps.iter().zip(&texts);
+        let differing = steps.filter(|(step, text)| self.expected(step) != *text);
+        let mut is_as_expected = true;
+        for (step, text) in differing {
+            if is_as_expected {
+                say(&format!("FAILED {}: {}", case.name, case.title()));
+            }
+            is_as_expected = false;
+            say(&report(step.script(), self.expected(step), text));
+        }
+        is_as_expected
+    }
+
+    /// Returns the text that the server must respond at `step`.
+    fn expected<'a>(&self, step: &'a Step) -> &'a String {
+        match (self.target, &step.embedded) {
+            (Target::Embedded, Some(embedded)) => embedded,
+            _ => &step.expected,
+        }
+    }
+}
+
+/// Returns the command and the lines that only one of the two texts has, in order.
+fn report(script: &str, expected: &str, found: &str) -> String {
+    let mut text = script.to_owned();
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let (expected, found) = (lines(expected), lines(found));
+    let same = expected
+        .iter()
+        .zip(&found)
+        .take_while(|(one, other)| one == other);
+    let before = same.count();
+    let pairs = expected.iter().rev().zip(found.iter().rev());
+    let same = pairs.take_while(|(one, other)| one == other).count();
+    let after = same.min(expected.len().min(found.len()) - before);
+    for line in &expected[before..expected.len() - after] {
+        let _ = writeln!(text, "- {line}");
+    }
+    for line in &found[before..found.len() - after] {
+        let _ = writeln!(text, "+ {line}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_only_the_lines_that_differ() {
+        assert_eq!(
+            report("> GET /\n", "200\n  a\n  b\n", "200\n  c\n  b\n"),
+            "> GET /\n-   a\n+   c\n"
+        );
+        assert_eq!(report("", "a\n", "a\na\n"), "+ a\n");
+    }
+
+    #[test]
+    fn the_document_in_the_repository_is_current() {
+        let all = Case::all(&folder()).unwrap();
+        let divergences = divergences::read().unwrap();
+        divergences::check(&divergences, &all).unwrap();
+        let text = fs::read_to_string(workspace().join(DOCUMENT)).unwrap();
+        assert!(
+            text == divergences::document(&divergences, &all),
+            "run `cargo xtask conformance cases --document`"
+        );
+    }
+}

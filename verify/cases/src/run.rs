@@ -1,0 +1,262 @@
+//! Runs the commands of a case on a server, and returns the answers.
+//!
+//! Each case has a namespace of its own, which the run creates first. Its name is that of the case, and the
+//! variable `$ns` contains it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use bytes::{Bytes, BytesMut};
+use futures_util::TryStreamExt as _;
+use http::{HeaderMap, HeaderValue, Request as HttpRequest, header};
+use http_body_util::{BodyExt as _, BodyStream};
+use kube_client::client::Body;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::{
+    answer::{Answer, Content, End, Response},
+    case::Case,
+    command::{Command, Request, Wanted},
+    target::Connection,
+};
+
+/// Time limit of a response. A busy kube-apiserver responds within 5 s.
+const RESPONSE_MAX: Duration = Duration::from_secs(30);
+
+/// Time limit of the next event of a watch.
+const EVENT_MAX: Duration = Duration::from_secs(6);
+
+/// Maximum length of a namespace, in characters.
+const NAMESPACE_MAX: usize = 63;
+
+/// Value of the header `Authorization` in a case that sends no such header.
+const NO_AUTHORIZATION: &str = "none";
+
+struct Run {
+    connection: Connection,
+    variables: BTreeMap<String, String>,
+    watches: BTreeMap<String, Watch>,
+    /// The last response body, if it was JSON.
+    last: Value,
+}
+
+/// An open watch.
+struct Watch {
+    body: BodyStream<Body>,
+    buffer: BytesMut,
+}
+
+/// Runs `case`, and returns one answer for each command.
+///
+/// # Errors
+/// Returns an error if the namespace can't be created, if a command can't be sent, or if a response breaks
+/// off. An error response of the server is an answer.
+pub(crate) async fn run(case: &Case, connection: Connection) -> Result<Vec<Answer>> {
+    let namespace = namespace(&case.name);
+    let mut run = Run {
+        connection,
+        variables: BTreeMap::from([("ns".to_owned(), namespace.clone())]),
+        watches: BTreeMap::new(),
+        last: Value::Null,
+    };
+    run.create(&namespace).await?;
+    let mut answers = Vec::with_capacity(case.steps.len());
+    for step in &case.steps {
+        let answer = run.answer(&step.command).await;
+        answers.push(answer.with_context(|| format!("at {:?}", step.command))?);
+    }
+    Ok(answers)
+}
+
+/// Returns the name of the namespace of the case `name`.
+fn namespace(name: &str) -> String {
+    let letter = |letter: char| match letter {
+        'a'..='z' | '0'..='9' => letter,
+        _ => '-',
+    };
+    let name: String = name.chars().map(letter).take(NAMESPACE_MAX).collect();
+    name.trim_matches('-').to_owned()
+}
+
+impl Run {
+    async fn create(&mut self, namespace: &str) -> Result<()> {
+        let object = json!({"metadata": {"name": namespace}});
+        let request = Request {
+            method: "POST".to_owned(),
+            target: "/api/v1/namespaces".to_owned(),
+            headers: Vec::new(),
+            body: object.to_string().into_bytes(),
+        };
+        let response = self.response(&request).await?;
+        ensure!(response.status == 201, "no namespace: {response:?}");
+        Ok(())
+    }
+
+    async fn answer(&mut self, command: &Command) -> Result<Answer> {
+        match command {
+            Command::Request(request) => Ok(Answer::Response(self.response(request).await?)),
+            Command::Do(request) => {
+                let response = self.response(request).await?;
+                Ok(Answer::Prepared(response))
+            }
+            Command::Watch { stream, request } => {
+                let response = self.send(request).await?;
+                let (parts, body) = response.into_parts();
+                let mut answer = Response {
+                    status: parts.status.as_u16(),
+                    headers: headers(&parts.headers),
+                    body: Content::Stream,
+                };
+                if parts.status.is_success() {
+                    let (body, buffer) = (BodyStream::new(body), BytesMut::new());
+                    self.watches.insert(stream.clone(), Watch { body, buffer });
+                } else {
+                    answer.body = content(whole(body).await?);
+                }
+                Ok(Answer::Response(answer))
+            }
+            Command::Events { stream, wanted } => {
+                let Some(watch) = self.watches.get_mut(stream) else {
+                    return Ok(Answer::Impossible(format!("there is no watch {stream}")));
+                };
+                watch.events(*wanted).await
+            }
+            Command::Set { variable, pointer } => {
+                let Some(found) = self.last.pointer(pointer) else {
+                    let reason = format!("the last response has no {pointer}");
+                    return Ok(Answer::Impossible(reason));
+                };
+                let text = found.as_str().map_or(found.to_string(), str::to_owned);
+                self.variables.insert(variable.clone(), text);
+                Ok(Answer::Nothing)
+            }
+        }
+    }
+
+    /// Sends a request, and returns the whole response.
+    async fn response(&mut self, request: &Request) -> Result<Response> {
+        let (parts, body) = self.send(request).await?.into_parts();
+        let body = content(whole(body).await?);
+        if let Content::Json(value) = &body {
+            self.last = value.clone();
+        }
+        Ok(Response {
+            status: parts.status.as_u16(),
+            headers: headers(&parts.headers),
+            body,
+        })
+    }
+
+    async fn send(&self, request: &Request) -> Result<http::Response<Body>> {
+        let target = self.replaced(&request.target);
+        let mut sent = HttpRequest::builder().method(&*request.method).uri(target);
+        let (mut has_type, mut has_access) = (request.body.is_empty(), false);
+        for (name, value) in &request.headers {
+            has_type |= name.eq_ignore_ascii_case("content-type");
+            if name.eq_ignore_ascii_case("authorization") {
+                has_access = true;
+                if value == NO_AUTHORIZATION {
+                    continue;
+                }
+            }
+            sent = sent.header(name, self.replaced(value));
+        }
+        if !has_type {
+            sent = sent.header(header::CONTENT_TYPE, "application/json");
+        }
+        if !has_access {
+            let value = format!("Bearer {}", self.connection.token);
+            let mut value = HeaderValue::try_from(value)?;
+            value.set_sensitive(true);
+            sent = sent.header(header::AUTHORIZATION, value);
+        }
+        let body = match std::str::from_utf8(&request.body) {
+            Ok(text) => self.replaced(text).into_bytes(),
+            Err(_) => request.body.clone(),
+        };
+        let sent = sent.body(Body::from(body))?;
+        let response = timeout(RESPONSE_MAX, self.connection.client.send(sent)).await;
+        Ok(response.context("no response in time")??)
+    }
+
+    /// Replaces each `$name` by the value of the variable. The longest name wins.
+    fn replaced(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        let mut names: Vec<_> = self.variables.iter().collect();
+        names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        for (name, value) in names {
+            text = text.replace(&format!("${name}"), value);
+        }
+        text
+    }
+}
+
+impl Watch {
+    async fn events(&mut self, wanted: Wanted) -> Result<Answer> {
+        let mut events = Vec::new();
+        let end = loop {
+            if wanted == Wanted::Count(events.len()) {
+                break End::Received;
+            }
+            match timeout(EVENT_MAX, self.next()).await {
+                Err(_) => break End::Late,
+                Ok(Err(error)) => return Err(error),
+                Ok(Ok(None)) => break End::Ended,
+                Ok(Ok(Some(event))) => events.push(event),
+            }
+        };
+        Ok(Answer::Events { events, end })
+    }
+
+    /// Returns the next event, or `None` if the server has ended the watch.
+    async fn next(&mut self) -> Result<Option<Value>> {
+        loop {
+            if let Some(at) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.split_to(at + 1);
+                let event = serde_json::from_slice(&line);
+                return event.map(Some).context("an event is not JSON");
+            }
+            let Some(frame) = self.body.try_next().await? else {
+                ensure!(self.buffer.is_empty(), "the watch ended inside an event");
+                return Ok(None);
+            };
+            if let Ok(data) = frame.into_data() {
+                self.buffer.extend_from_slice(&data);
+            }
+        }
+    }
+}
+
+async fn whole(body: Body) -> Result<Bytes> {
+    let body = timeout(RESPONSE_MAX, body.collect()).await;
+    Ok(body
+        .context("the response did not end in time")??
+        .to_bytes())
+}
+
+fn content(bytes: Bytes) -> Content {
+    match serde_json::from_slice(&bytes) {
+        Ok(value) => Content::Json(value),
+        Err(_) => Content::Other(bytes),
+    }
+}
+
+fn headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let header = |(name, value): (&http::HeaderName, &HeaderValue)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.as_str().to_owned(), value)
+    };
+    headers.iter().map(header).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_a_valid_name() {
+        assert_eq!(namespace("list/pages_of_one"), "list-pages-of-one");
+        assert_eq!(namespace(&"a/".repeat(80)).len(), 63);
+    }
+}

@@ -1,0 +1,463 @@
+//! Turns the answers of a case into the text that the case expects.
+//!
+//! Guarantees: the text contains no value that differs between two runs of the same case on the same server.
+//!
+//! `managedFields` are left out.
+//!
+//! | value | in the text |
+//! | --- | --- |
+//! | revision of an object | `r1`, `r2`, … by its rank among the revisions of all objects of the case |
+//! | revision of a list or a bookmark | `r2+`: at least `r2`, and before `r3` |
+//! | revision in the message of a `Status` | `<revision>` |
+//! | uid, or another UUID | `<uid 1>`, `<uid 2>`, … by first occurrence |
+//! | time | `<time>` |
+//! | text of over 1,000 characters | its first 100 characters and its length |
+//! | generated name | its prefix and `<5>` |
+//! | continue token | `<continue>` |
+//! | age in a table | `<age>` |
+//! | allocated cluster IP, node port | `<ip>`, `<port>` |
+
+use std::fmt::Write as _;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::{
+    answer::{Answer, Content, End, Response},
+    layout,
+};
+
+/// Headers that the text contains, after the content type.
+const HEADERS: [&str; 5] = [
+    "allow",
+    "location",
+    "retry-after",
+    "warning",
+    "www-authenticate",
+];
+
+/// Number of random letters that a server appends to `generateName`.
+const GENERATED: usize = 5;
+
+/// Number of characters of a text that the trace contains as a whole.
+const TEXT: usize = 1000;
+
+/// Maximum length of a time, in characters: one with nanoseconds.
+const TIME: usize = 30;
+
+/// First bytes of an object in protobuf.
+const PROTOBUF: &[u8] = b"k8s\0";
+
+/// Names for the values that differ between runs.
+#[derive(Debug, Default)]
+struct Names {
+    /// Revisions of objects, in ascending order.
+    revisions: Vec<u128>,
+    uids: BTreeMap<String, usize>,
+    /// Generated names, and their texts.
+    generated: BTreeMap<String, String>,
+}
+
+/// Returns the text of each answer of one case.
+pub(crate) fn texts(answers: &[Answer]) -> Vec<String> {
+    let mut names = Names::default();
+    let mut revisions = BTreeSet::new();
+    for answer in answers {
+        for (value, is_bookmark) in values(answer) {
+            names.learn_uids(value);
+            names.learn(value, is_bookmark, &mut revisions);
+        }
+    }
+    names.revisions = revisions.into_iter().collect();
+    answers.iter().map(|answer| names.text(answer)).collect()
+}
+
+/// Returns the JSON values of an answer, and whether each is the object of a bookmark.
+fn values(answer: &Answer) -> Vec<(&Value, bool)> {
+    match answer {
+        Answer::Response(response) | Answer::Prepared(response) => match &response.body {
+            Content::Json(value) => vec![(value, false)],
+            Content::Other(_) | Content::Stream => Vec::new(),
+        },
+        Answer::Events { events, .. } => {
+            let value = |event: &'_ Value| -> bool { event["type"] == "BOOKMARK" };
+            events
+                .iter()
+                .map(|event| (&event["object"], value(event)))
+                .collect()
+        }
+        Answer::Impossible(_) | Answer::Nothing => Vec::new(),
+    }
+}
+
+/// Returns whether `value` is a list of objects, whose revision is that of a state.
+fn is_list(value: &Value) -> bool {
+    // An empty list of metadata has the items `null`.
+    let items = value.get("items");
+    items.is_some_and(|items| items.is_array() || items.is_null()) || value["kind"] == "Table"
+}
+
+impl Names {
+    fn learn_uids(&mut self, value: &Value) {
+        match value {
+            Value::Object(members) => members.values().for_each(|member| self.learn_uids(member)),
+            Value::Array(items) => items.iter().for_each(|item| self.learn_uids(item)),
+            Value::String(text) => {
+                for uid in uuids(text) {
+                    let next = self.uids.len() + 1;
+                    self.uids.entry(uid.to_owned()).or_insert(next);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn learn(&mut self, value: &Value, is_bookmark: bool, revisions: &mut BTreeSet<u128>) {
+        match value {
+            Value::Object(members) => {
+                let metadata = &value["metadata"];
+                if !is_list(value)
+                    && !is_bookmark
+                    && let Some(revision) = revision(metadata)
+                {
+                    revisions.insert(revision);
+                }
+                let (name, prefix) = (metadata["name"].as_str(), metadata["generateName"].as_str());
+                if let (Some(name), Some(prefix)) = (name, prefix)
+                    && let Some(random) = name.strip_prefix(prefix)
+                    && random.len() == GENERATED
+                {
+                    let text = format!("{prefix}<{GENERATED}>");
+                    self.generated.insert(name.to_owned(), text);
+                }
+                for (name, member) in members {
+                    // Objects in fields of other names, such as owner references, have no revision of their own.
+                    if name != "metadata" {
+                        self.learn(member, is_bookmark, revisions);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    self.learn(item, is_bookmark, revisions);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&self, answer: &Answer) -> String {
+        match answer {
+            Answer::Response(response) => self.response(response),
+            Answer::Events { events, end } => {
+                let events = events.iter().map(|event| {
+                    let is_bookmark = event["type"] == "BOOKMARK";
+                    let object = self.renamed(&event["object"], is_bookmark);
+                    let kind = event["type"].as_str().unwrap_or("(no type)");
+                    format!("{kind}\n{}", layout::json(&object, 2))
+                });
+                let events: String = events.collect();
+                match end {
+                    End::Received => events,
+                    End::Ended => format!("{events}(end)\n"),
+                    End::Late => format!("{events}(no event in time)\n"),
+                }
+            }
+            Answer::Prepared(response) if !response.is_success() => self.response(response),
+            Answer::Prepared(_) | Answer::Nothing => String::new(),
+            Answer::Impossible(reason) => format!("({reason})\n"),
+        }
+    }
+
+    fn response(&self, response: &Response) -> String {
+        let kind = response
+            .header("content-type")
+            .unwrap_or("(no content type)");
+        let mut text = format!("{} {kind}\n", response.status);
+        for name in HEADERS {
+            let found = response.headers.iter().filter(|header| header.0 == name);
+            for (name, value) in found {
+                let _ = writeln!(text, "{name}: {}", self.in_text(value));
+            }
+        }
+        match &response.body {
+            Content::Json(value) => text.push_str(&layout::json(&self.renamed(value, false), 2)),
+            Content::Other(bytes) if bytes.starts_with(PROTOBUF) => text.push_str("  (protobuf)\n"),
+            Content::Other(bytes) => {
+                for line in String::from_utf8_lossy(bytes).lines() {
+                    let _ = writeln!(text, "  {line}");
+                }
+            }
+            Content::Stream => {}
+        }
+        text
+    }
+
+    fn renamed(&self, value: &Value, is_bookmark: bool) -> Value {
+        match value {
+            Value::Object(members) => {
+                let is_state = is_bookmark || is_list(value);
+                let mut of = serde_json::Map::new();
+                for (name, member) in members {
+                    let renamed = match (&**name, member) {
+                        ("metadata", Value::Object(_)) => self.metadata(member, is_state),
+                        ("message", Value::String(text)) => self.message(text).into(),
+                        ("clusterIP", Value::String(ip)) if ip != "None" && !ip.is_empty() => {
+                            "<ip>".into()
+                        }
+                        ("clusterIPs", Value::Array(ips)) if ips.iter().all(|ip| ip != "None") => {
+                            vec!["<ip>"; ips.len()].into()
+                        }
+                        ("nodePort", Value::Number(_)) => "<port>".into(),
+                        ("cells", Value::Array(cells)) => {
+                            let cell = |cell: &Value| match cell {
+                                Value::String(age) if is_age(age) => "<age>".into(),
+                                cell => self.renamed(cell, false),
+                            };
+                            Value::Array(cells.iter().map(cell).collect())
+                        }
+                        ("managedFields", _) => continue,
+                        _ => self.renamed(member, is_bookmark),
+                    };
+                    of.insert(name.clone(), renamed);
+                }
+                Value::Object(of)
+            }
+            Value::Array(items) => {
+                let items = items.iter().map(|item| self.renamed(item, is_bookmark));
+                Value::Array(items.collect())
+            }
+            Value::String(text) => self.in_text(text).into(),
+            other => other.clone(),
+        }
+    }
+
+    /// Renames the values in the metadata of an object, or of a list or a bookmark (`is_state`).
+    fn metadata(&self, metadata: &Value, is_state: bool) -> Value {
+        let mut renamed = self.renamed(metadata, false);
+        if let Some(revision) = revision(metadata) {
+            renamed["resourceVersion"] = self.rank(revision, is_state).into();
+        }
+        if metadata["continue"]
+            .as_str()
+            .is_some_and(|token| !token.is_empty())
+        {
+            renamed["continue"] = "<continue>".into();
+        }
+        renamed
+    }
+
+    fn rank(&self, revision: u128, is_state: bool) -> String {
+        let before = self.revisions.partition_point(|known| *known <= revision);
+        if is_state {
+            format!("r{before}+")
+        } else {
+            format!("r{before}")
+        }
+    }
+
+    /// Renames uids, times and generated names in a text.
+    fn in_text(&self, text: &str) -> String {
+        let mut text = without_times(text);
+        for (uid, number) in &self.uids {
+            text = text.replace(uid, &format!("<uid {number}>"));
+        }
+        for (name, placeholder) in &self.generated {
+            text = text.replace(name, placeholder);
+        }
+        shortened(text)
+    }
+
+    /// Renames the revisions in the message of a `Status` too.
+    fn message(&self, text: &str) -> String {
+        let mut text = self.in_text(text);
+        for before in [
+            "resource version: ",
+            "current: ",
+            "<revision> (",
+            "in the precondition (",
+            "in record (",
+        ] {
+            let mut from = 0;
+            while let Some(at) = text[from..].find(before) {
+                let start = from + at + before.len();
+                let digits = text[start..].bytes().take_while(u8::is_ascii_digit).count();
+                if digits > 0 {
+                    text.replace_range(start..start + digits, "<revision>");
+                }
+                from = start;
+            }
+        }
+        text
+    }
+}
+
+/// Returns the revision that `metadata` contains, if it is a number other than 0.
+fn revision(metadata: &Value) -> Option<u128> {
+    let revision = metadata["resourceVersion"].as_str()?.parse().ok()?;
+    (revision > 0).then_some(revision)
+}
+
+/// Returns the parts of `text` that have the form of a UUID, such as
+/// `0b8f6a2e-5f0c-4a57-9d4e-6f1d2c3b4a59`.
+fn uuids(text: &str) -> impl Iterator<Item = &str> {
+    const LENGTHS: [usize; 5] = [8, 4, 4, 4, 12];
+    let words = text.split(|letter: char| !letter.is_ascii_hexdigit() && letter != '-');
+    words.filter(|word| {
+        let lengths = word.split('-').map(str::len);
+        lengths.eq(LENGTHS)
+    })
+}
+
+/// Returns the start and the length of a text that is too long to be read.
+fn shortened(text: String) -> String {
+    let length = text.chars().count();
+    if length <= TEXT {
+        return text;
+    }
+    let start: String = text.chars().take(TEXT / 10).collect();
+    format!("{start}… <{length} characters>")
+}
+
+/// Replaces each time in UTC, such as `2026-01-31T12:00:00Z`, by `<time>`.
+fn without_times(text: &str) -> String {
+    let mut result = String::new();
+    for part in text.split_inclusive('Z') {
+        let starts = part.char_indices().rev().map(|(at, _)| at);
+        match starts.take(TIME).find(|at| is_time(&part[*at..])) {
+            Some(at) => {
+                result.push_str(&part[..at]);
+                result.push_str("<time>");
+            }
+            None => result.push_str(part),
+        }
+    }
+    result
+}
+
+/// Returns whether `text` is a time in UTC.
+fn is_time(text: &str) -> bool {
+    let shape: String = text
+        .chars()
+        .map(|letter| if letter.is_ascii_digit() { '0' } else { letter })
+        .collect();
+    let Some(rest) = shape.strip_prefix("0000-00-00T00:00:00") else {
+        return false;
+    };
+    rest == "Z"
+        || (rest.starts_with('.')
+            && rest.ends_with('Z')
+            && rest.trim_matches(['.', '0', 'Z']).is_empty())
+}
+
+/// Returns whether `text` is an age in a table, such as `5s` or `2m10s`.
+fn is_age(text: &str) -> bool {
+    let unit = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    text.starts_with(|letter: char| letter.is_ascii_digit())
+        && (matches!(unit, "s" | "m" | "h" | "d") || unit.strip_prefix('m').is_some_and(is_age))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(body: Value) -> Answer {
+        Answer::Response(Response {
+            status: 200,
+            headers: vec![("content-type".into(), "application/json".into())],
+            body: Content::Json(body),
+        })
+    }
+
+    fn object(name: &str, revision: u32) -> Value {
+        let uid = format!("0b8f6a2e-5f0c-4a57-9d4e-00000000000{name}");
+        json!({"metadata": {
+            "name": name, "resourceVersion": revision.to_string(), "uid": uid,
+            "creationTimestamp": "2026-01-31T12:00:00Z",
+        }})
+    }
+
+    #[test]
+    fn revisions_are_ranks_among_those_of_the_objects() {
+        let answers = [
+            of(object("b", 900)),
+            of(
+                json!({"items": [object("a", 70), object("b", 900)], "metadata": {"resourceVersion": "1000"}}),
+            ),
+            Answer::Events {
+                events: vec![
+                    json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "80"}}}),
+                ],
+                end: End::Ended,
+            },
+        ];
+        let texts = texts(&answers);
+        let name = |name, rank, uid| {
+            format!(
+                "\"metadata\": {{\n{{I}}\"creationTimestamp\": \"<time>\",\n{{I}}\"name\": \"{name}\",\n{{I}}\"resourceVersion\": \"r{rank}\",\n{{I}}\"uid\": \"<uid {uid}>\"\n"
+            )
+        };
+        let expected = name("b", 2, 1).replace("{I}", "      ");
+        assert!(texts[0].contains(&expected), "{}", texts[0]);
+        assert!(
+            texts[1].contains("\"metadata\": {\"resourceVersion\": \"r2+\"}"),
+            "{}",
+            texts[1]
+        );
+        assert!(
+            texts[1].contains("\"resourceVersion\": \"r1\""),
+            "{}",
+            texts[1]
+        );
+        assert_eq!(
+            texts[2],
+            "BOOKMARK\n  {\"metadata\": {\"resourceVersion\": \"r1+\"}}\n(end)\n"
+        );
+    }
+
+    #[test]
+    fn messages_and_generated_names_have_no_random_part() {
+        let answers = [
+            of(json!({"metadata": {"name": "a-x7f2k", "generateName": "a-"}})),
+            of(json!({"kind": "Status", "message": "a-x7f2k: too old resource version: 7 (123)"})),
+        ];
+        let texts = texts(&answers);
+        assert!(texts[0].contains("\"name\": \"a-<5>\""), "{}", texts[0]);
+        let message = "a-<5>: too old resource version: <revision> (<revision>)";
+        assert!(texts[1].contains(message), "{}", texts[1]);
+    }
+
+    #[test]
+    fn long_texts_are_shortened_and_times_inside_a_text_are_renamed() {
+        assert_eq!(
+            shortened("x".repeat(1001)),
+            format!("{}… <1001 characters>", "x".repeat(100))
+        );
+        assert_eq!(
+            without_times("Zone {\"t\": \"2026-01-31T12:00:00Z\"} Z 2026-01-31T12:00:00.5Z"),
+            "Zone {\"t\": \"<time>\"} Z <time>"
+        );
+    }
+
+    #[test]
+    fn times_have_every_precision() {
+        for text in ["2026-01-31T12:00:00Z", "2026-01-31T12:00:00.123456Z"] {
+            assert!(is_time(text), "{text}");
+        }
+        for text in ["2026-01-31", "2026-01-31T12:00:00+01:00", "12:00"] {
+            assert!(!is_time(text), "{text}");
+        }
+        for (text, is) in [
+            ("5s", true),
+            ("2m10s", true),
+            ("1/1", false),
+            ("s", false),
+            ("10", false),
+        ] {
+            assert_eq!(is_age(text), is, "{text}");
+        }
+    }
+}

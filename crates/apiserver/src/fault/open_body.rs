@@ -71,7 +71,9 @@ pub(crate) struct OpenBodyGuard {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-/// A response body that applies faults and orders to `inner`.
+/// A response body that sends the data of `inner` and applies faults to it.
+///
+/// While it sends, it also obeys the [`Orders`] of tests, for example to resume.
 struct Disturbed {
     inner: Body,
     held: OpenBodyGuard,

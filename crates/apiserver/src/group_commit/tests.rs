@@ -86,8 +86,8 @@ impl Survivor {
 
     /// Simulates the loss of power: sets `left` to the content of the file that remains.
     ///
-    /// The content is the synced bytes with all unsynced changes of the file's length, and with randomly
-    /// selected sectors of the unsynced bytes.
+    /// The file keeps its length and all synced bytes. Of the sectors that were written after the last sync,
+    /// it keeps a random selection.
     fn lose_power(&mut self) {
         const SECTOR: usize = 512;
         let mut left = self.synced.clone();

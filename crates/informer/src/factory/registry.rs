@@ -165,12 +165,12 @@ impl Registry {
 
     /// Returns the informer of a key, and calls `make` to create it if there is none.
     ///
-    /// Replaces an informer that has ended or is ending. After the shutdown of the factory, returns such an
-    /// informer instead. Starts the informer if `want` is [`Want::Held`] and the factory was not shut down.
+    /// Replaces an informer that has ended or is ending. After the shutdown of the factory, returns the ended
+    /// informer. Starts the informer if `want` is [`Want::Held`] and the factory was not shut down.
     ///
     /// # Errors
-    /// Returns the error of `accept`, which receives the informer's options; the informer is then not pinned
-    /// or held.
+    /// Returns the error of `accept`, which receives the informer's options. The request then does not keep
+    /// the informer running.
     pub(super) fn get_if_or_make<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,

@@ -137,7 +137,9 @@ impl<K> Layer<K> {
 }
 
 impl<K: Resource> Layer<K> {
-    /// Adds a local write, unless the layer has a newer write or a deletion of the object.
+    /// Adds a local write of an object.
+    ///
+    /// Does nothing if the layer contains a deletion of this object, or a newer write.
     ///
     /// Above the capacity, the oldest write is dropped.
     pub(super) fn put(&mut self, object: Object<K>, cache: &Snapshot<K>) {

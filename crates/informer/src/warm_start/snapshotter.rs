@@ -159,7 +159,8 @@ impl<K> fmt::Display for Storing<K> {
     }
 }
 
-/// Saves the cache of one informer to a file, and loads a file that matches the informer.
+/// Saves the cache of one informer to a file, and loads the file if it was saved with the same server, kind,
+/// selectors and pruned fields.
 pub(crate) struct Snapshotter<K> {
     storing: Storing<K>,
     kind: String,

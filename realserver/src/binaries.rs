@@ -5,7 +5,7 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::{Path, PathBuf, absolute},
     process::Command,
 };
 
@@ -31,15 +31,16 @@ impl Binaries {
     /// If the variable is not set, builds kube-apiserver and etcd in the folder `realserver` below `target`,
     /// Cargo's target folder. Does not build an executable that already exists there.
     ///
-    /// The first build of kube-apiserver takes about 7 minutes on 2 cores. Later calls return immediately.
+    /// The first build of kube-apiserver takes about 8 minutes on 2 cores. Later calls return immediately.
     ///
     /// # Errors
     /// Returns an error if the named folder does not contain the executables, if Go is missing or older than
     /// the modules require, or if a module can't be downloaded.
     pub fn get(target: &Path) -> Result<Self> {
+        // The servers run in another folder, so a relative path would not be found.
         match std::env::var_os(ASSETS) {
-            Some(folder) => Self::installed(Path::new(&folder)),
-            None => Self::built(target, &sources().join("kube-apiserver")),
+            Some(folder) => Self::installed(&absolute(Path::new(&folder))?),
+            None => Self::built(&absolute(target)?, &sources().join("kube-apiserver")),
         }
     }
 
@@ -50,17 +51,17 @@ impl Binaries {
     /// Returns an error if the version does not exist or can't be built with the installed Go.
     pub fn of_version(target: &Path, version: &str) -> Result<Self> {
         let version = format!("v{}", version.trim_start_matches('v'));
+        let target = absolute(target)?;
         let folder = target.join("realserver/modules").join(&version);
         let source = folder.join("kube-apiserver");
         write_module(&source, &version)?;
-        Self::built(target, &source)
+        Self::built(&target, &source)
     }
 
     fn installed(folder: &Path) -> Result<Self> {
         let find = |name: &'static str| -> Result<(PathBuf, String)> {
             let path = folder.join(name);
-            let mut asked = Command::new(&path);
-            let output = asked.arg("--version").output();
+            let output = Command::new(&path).arg("--version").output();
             let output = output.with_context(|| format!("{ASSETS}: {}", path.display()))?;
             let text = String::from_utf8_lossy(&output.stdout);
             let version = printed_version(&text)

@@ -4,8 +4,9 @@
 //! Can also restart kube-apiserver alone. Does not build the executables.
 
 use std::{
-    fs,
+    fmt, fs,
     net::{Ipv4Addr, TcpListener},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -37,7 +38,16 @@ pub struct ControlPlane {
     addresses: Addresses,
     /// Additional flags of kube-apiserver.
     flags: Vec<String>,
-    token: String,
+    token: Token,
+}
+
+/// A bearer token, which is not printed.
+struct Token(String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(not printed)")
+    }
 }
 
 /// The loopback ports of one control plane.
@@ -61,7 +71,8 @@ impl ControlPlane {
     }
 
     /// Starts etcd and kube-apiserver as [`start`](Self::start) does. The command line of kube-apiserver ends
-    /// with `flags`, which replace earlier flags of the same names.
+    /// with `flags`. A flag with one value replaces an earlier one of the same name, and a flag with a list
+    /// extends it.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`start`](Self::start). kube-apiserver ends if it does not know a
@@ -79,7 +90,7 @@ impl ControlPlane {
             binaries: binaries.clone(),
             addresses,
             flags: flags.to_vec(),
-            token,
+            token: Token(token),
         };
         started.ready().await?;
         Ok(started)
@@ -115,7 +126,7 @@ impl ControlPlane {
 
     /// Returns the bearer token in the [`kubeconfig`](Self::kubeconfig).
     pub fn token(&self) -> &str {
-        &self.token
+        &self.token.0
     }
 
     /// Returns the process id of kube-apiserver.
@@ -278,7 +289,12 @@ impl Folder {
     fn make() -> Result<Self> {
         let name = format!("kube-informer-realserver-{}", drawn_token()?);
         let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).with_context(|| format!("can't make {}", path.display()))?;
+        // It contains the token, which other users of the machine must not read.
+        let mut folder = fs::DirBuilder::new();
+        folder.mode(0o700);
+        folder
+            .create(&path)
+            .with_context(|| format!("can't make {}", path.display()))?;
         Ok(Self(path))
     }
 }

@@ -168,8 +168,8 @@ pub(crate) fn negotiate(
     verb: Verb,
     kind: &Kind,
 ) -> Result<Format, ApiError> {
-    let asked = query.text("includeObject");
-    let include = match asked {
+    let requested = query.text("includeObject");
+    let include = match requested {
         Some("None") => IncludeObject::None,
         Some("Object") => IncludeObject::Object,
         _ => IncludeObject::Metadata,
@@ -193,7 +193,7 @@ pub(crate) fn negotiate(
         }));
     };
     if let (Representation::Table(IncludeObject::Metadata), Some(other)) =
-        (format.representation, asked)
+        (format.representation, requested)
         && other != "Metadata"
     {
         let message = format!(

@@ -21,13 +21,29 @@ impl fmt::Display for Quoted<'_> {
                 '\u{8}' => f.write_str("\\b")?,
                 '\u{b}' => f.write_str("\\v")?,
                 '\u{c}' => f.write_str("\\f")?,
-                '\0'..'\u{80}' if letter.is_control() => write!(f, "\\x{:02x}", u32::from(letter))?,
-                _ if letter.is_control() => write!(f, "\\u{:04x}", u32::from(letter))?,
-                _ => write!(f, "{letter}")?,
+                _ if is_printable(letter) => write!(f, "{letter}")?,
+                '\0'..'\u{80}' => write!(f, "\\x{:02x}", u32::from(letter))?,
+                _ => write!(f, "\\u{:04x}", u32::from(letter))?,
             }
         }
         f.write_str("\"")
     }
+}
+
+/// Returns whether Go prints a character as it is. Exact for control characters and for spaces and format
+/// characters of the Basic Multilingual Plane; other characters count as printable.
+pub(crate) fn is_printable(letter: char) -> bool {
+    let is_format = matches!(
+        letter,
+        '\u{a0}'
+            | '\u{ad}'
+            | '\u{2000}'..='\u{200f}'
+            | '\u{2028}'..='\u{202f}'
+            | '\u{205f}'..='\u{206f}'
+            | '\u{3000}'
+            | '\u{feff}'
+    );
+    !letter.is_control() && !is_format
 }
 
 #[cfg(test)]
@@ -39,7 +55,10 @@ mod tests {
         for (text, quoted) in [
             ("a", "\"a\""),
             ("a\"\\", "\"a\\\"\\\\\""),
-            ("\0\u{7}\n\u{1b}\u{85}é", "\"\\x00\\a\\n\\x1b\\u0085é\""),
+            (
+                "\0\u{7}\n\u{1b}\u{85}\u{200b}é",
+                "\"\\x00\\a\\n\\x1b\\u0085\\u200bé\"",
+            ),
         ] {
             assert_eq!(Quoted(text).to_string(), quoted);
         }

@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use http::Method;
 
+use crate::quote::Quoted;
 use crate::resource::{Registry, Resource};
+use crate::status::ApiError;
 
 pub use options::ListOptions;
 pub(crate) use options::{Query, Revision};
@@ -125,6 +127,29 @@ impl Verb {
 impl std::fmt::Display for Verb {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    /// Checks that the name in the path can be part of a key in etcd.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 400 error if it can't.
+    pub(crate) fn check_name(&self) -> Result<(), ApiError> {
+        let name = self.name.as_deref().unwrap_or_default();
+        let why = match name {
+            "." => "may not be '.'",
+            ".." => "may not be '..'",
+            _ if name.contains('%') => "may not contain '%'",
+            _ => return Ok(()),
+        };
+        let name = Quoted(name);
+        Err(ApiError::bad_request(format!(
+            "Name parameter invalid: {name}: {why}"
+        )))
     }
 }
 
@@ -248,7 +273,11 @@ fn decode(path: &str) -> Option<String> {
     let mut rest = path.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
         if first == b'%' {
-            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+            let digits = tail.get(..2)?;
+            if !digits.iter().all(u8::is_ascii_hexdigit) {
+                return None;
+            }
+            let digits = std::str::from_utf8(digits).ok()?;
             bytes.push(u8::from_str_radix(digits, 16).ok()?);
             rest = &tail[2..];
         } else {

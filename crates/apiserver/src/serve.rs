@@ -179,6 +179,11 @@ impl Arrived {
         } else {
             Received::default()
         };
+        let options = match self.request.verb {
+            Verb::List | Verb::Watch | Verb::DeleteCollection => self.options?,
+            // Other requests have no such options, so malformed ones are ignored.
+            _ => self.options.unwrap_or_default(),
+        };
         let call = Call {
             shared: self.shared,
             user: self.user,
@@ -187,7 +192,7 @@ impl Arrived {
             request: self.request,
             destination: self.destination,
             query: self.query,
-            options: self.options?,
+            options,
             warnings: self.warnings,
             headers: self.parts.headers,
             body,

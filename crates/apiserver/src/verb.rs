@@ -98,22 +98,13 @@ impl Call {
 
     fn answer_discovery(&self) -> Result<Reply, ApiError> {
         let kinds = self.shared.registry.kinds();
-        let is_document = matches!(
-            &self.destination,
-            Destination::CoreVersions
-                | Destination::Groups
-                | Destination::Group(_)
-                | Destination::GroupVersion(..)
-                | Destination::Version
-        );
-        if is_document && !self.is_get {
-            return Err(ApiError::method_not_allowed());
-        }
         let found = match &self.destination {
-            Destination::CoreVersions if wants_aggregated_discovery(&self.headers)? => {
+            Destination::CoreVersions
+                if self.is_get && wants_aggregated_discovery(&self.headers)? =>
+            {
                 return Ok(aggregated(&discovery::aggregated(kinds, true)));
             }
-            Destination::Groups if wants_aggregated_discovery(&self.headers)? => {
+            Destination::Groups if self.is_get && wants_aggregated_discovery(&self.headers)? => {
                 return Ok(aggregated(&discovery::aggregated(kinds, false)));
             }
             Destination::CoreVersions => Some(discovery::core_versions()),
@@ -136,6 +127,17 @@ impl Call {
             Destination::Unknown | Destination::Resource(_) => None,
         };
         let document = found.ok_or_else(ApiError::no_such_path)?;
+        let is_read_only = matches!(
+            &self.destination,
+            Destination::CoreVersions
+                | Destination::Groups
+                | Destination::Group(_)
+                | Destination::GroupVersion(..)
+                | Destination::Version
+        );
+        if is_read_only && !self.is_get {
+            return Err(ApiError::method_not_allowed());
+        }
         Ok(Reply::json(StatusCode::OK, &document))
     }
 
@@ -149,7 +151,7 @@ impl Call {
         {
             return Err(ApiError::method_not_allowed());
         }
-        check_name(target)?;
+        target.check_name()?;
         self.check_format_of_write(target)?;
         match self.verb {
             Verb::Get => {
@@ -206,6 +208,7 @@ impl Call {
         if !served.verbs.iter().any(|known| known == verb) {
             return Err(ApiError::method_not_allowed());
         }
+        target.check_name()?;
         self.check_format_of_write(target)?;
         let entry = match (name, self.verb) {
             ("status", Verb::Get) => Self::subject(target)?.read(&self.shared)?.0,
@@ -470,24 +473,6 @@ impl Call {
         let body = list::write(budget, &target.resource, page, representation, clock)?;
         Ok(Reply::new(StatusCode::OK, body, Some(revision)))
     }
-}
-
-/// Checks that the name in the path can be part of a key in etcd.
-///
-/// # Errors
-///
-/// Returns a 400 error if it can't.
-fn check_name(target: &Target) -> Result<(), ApiError> {
-    let name = target.name.as_deref().unwrap_or_default();
-    let why = match name {
-        "." => "may not be '.'",
-        ".." => "may not be '..'",
-        _ if name.contains('%') => "may not contain '%'",
-        _ => return Ok(()),
-    };
-    Err(ApiError::bad_request(format!(
-        "Name parameter invalid: {name:?}: {why}"
-    )))
 }
 
 fn aggregated(document: &Value) -> Reply {

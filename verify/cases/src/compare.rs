@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     case::{Case, Step},
-    divergences::{self, DOCUMENT, Divergences},
+    divergences::{self, DOCUMENT, Divergences, FILE},
     run,
     target::{Running, Target},
     trace,
@@ -116,19 +116,24 @@ impl Arguments {
         if self.write {
             let mut written = case.clone();
             let is_named = divergences::cases(divergences).contains(&*case.name);
+            let mut is_as_expected = true;
             for (step, text) in written.steps.iter_mut().zip(texts) {
                 match self.target {
                     Target::Apiserver => step.expected = text,
-                    Target::Embedded => {
-                        step.embedded = (is_named && text != step.expected).then_some(text);
+                    Target::Embedded if is_named => {
+                        step.embedded = (text != step.expected).then_some(text);
                     }
+                    Target::Embedded => is_as_expected &= text == step.expected,
                 }
             }
             if let Err(error) = written.write(&folder()) {
                 say(&format!("FAILED {}\n  {error:#}", case.name));
                 return false;
             }
-            return true;
+            if !is_as_expected {
+                say(&format!("FAILED {}: not in {FILE}", case.name));
+            }
+            return is_as_expected;
         }
         let steps = case.steps.iter().zip(&texts);
         let differing = steps.filter(|(step, text)| self.expected(step) != *text);

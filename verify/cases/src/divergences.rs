@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use harness::report::workspace;
 use serde::Deserialize;
 
@@ -63,6 +63,17 @@ pub(crate) fn check(divergences: &Divergences, all: &[Case]) -> Result<()> {
     let mut named = cases(divergences);
     for case in all {
         let differs = case.steps.iter().any(|step| step.embedded.is_some());
+        let same = case
+            .steps
+            .iter()
+            .find(|step| step.embedded.as_ref() == Some(&step.expected));
+        if let Some(step) = same {
+            bail!(
+                "both responses in {} are the same; remove that of the embedded server, at\n{}",
+                case.name,
+                step.script()
+            );
+        }
         let is_named = named.remove(&*case.name);
         ensure!(
             !differs || is_named,

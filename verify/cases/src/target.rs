@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use kube_client::{Client, Config};
 use kube_informer_apiserver::{Listening, Server, User};
@@ -32,6 +32,9 @@ pub(crate) struct Connection {
     _listening: Option<Listening>,
 }
 
+/// Start of the version of kube-apiserver whose responses the cases contain.
+const VERSION: &str = "v1.36.";
+
 /// Bearer token of the embedded server.
 const TOKEN: &str = "admin-token";
 
@@ -43,6 +46,11 @@ impl Target {
                 let target = std::env::var_os("CARGO_TARGET_DIR")
                     .map_or_else(|| harness::report::workspace().join("target"), Into::into);
                 let binaries = Binaries::get(&target)?;
+                let (_, version) = &binaries.versions()[0];
+                ensure!(
+                    version.starts_with(VERSION),
+                    "the cases have the responses of kube-apiserver {VERSION}x, and this is {version}"
+                );
                 let started = ControlPlane::start(&binaries).await?;
                 Ok(Running::Real(Box::new(started)))
             }

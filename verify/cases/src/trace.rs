@@ -1,6 +1,7 @@
 //! Turns the answers of a case into the text that the case expects.
 //!
 //! Guarantees: the text contains no value that differs between two runs of the same case on the same server.
+//! The text does not show whether a renamed value is the one that the client sent.
 //!
 //! `managedFields` are left out.
 //!
@@ -15,7 +16,8 @@
 //! | generated name | its prefix and `<5>` |
 //! | continue token | `<continue>` |
 //! | age in a table | `<age>` |
-//! | allocated cluster IP, node port | `<ip>`, `<port>` |
+//! | cluster IP, node port | `<ip>`, `<port>` |
+//! | body in protobuf | `(protobuf)` |
 
 use std::fmt::Write as _;
 
@@ -132,7 +134,7 @@ impl Names {
                     self.generated.insert(name.to_owned(), text);
                 }
                 for (name, member) in members {
-                    // Objects in fields of other names, such as owner references, have no revision of their own.
+                    // The metadata of this object have been read above.
                     if name != "metadata" {
                         self.learn(member, is_bookmark, revisions);
                     }

@@ -64,6 +64,7 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 11] = [
         "a stage runs the same program with other seeds or options",
         &[
             "cargo xtask crash --kills 200 --seed 7",
+            "cargo xtask conformance cases --case list/",
             "cargo xtask conformance oracle --seeds 1..2001",
             "cargo xtask conformance oracle --seeds 1..20001 --component workqueue --counts",
             "OBJECTS=100000 cargo test --release --package kube-informer-protobuf --lib -- --ignored",

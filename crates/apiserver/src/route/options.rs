@@ -11,7 +11,7 @@ use std::num::{IntErrorKind, ParseIntError};
 
 use serde_json::Value;
 
-use crate::quote::Quoted;
+use crate::quote::{Quoted, is_printable};
 use crate::status::{ApiError, FieldError};
 
 /// Maximum length of the query parameter `fieldManager` in bytes.
@@ -30,8 +30,8 @@ pub(crate) struct Query {
 
 /// The options of a list or watch request, as the client sent them.
 ///
-/// An option is `None` if the request does not contain it, or if its value is empty. The exception is
-/// `sendInitialEvents`, whose empty value counts as `true`.
+/// An option is `None` if the request does not contain it, or if its value is empty. There are two exceptions:
+/// an empty `sendInitialEvents` counts as `true`, and an empty number is an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {
@@ -44,13 +44,13 @@ pub struct ListOptions {
     pub resource_version_match: Option<String>,
     /// `limit`: maximum number of objects in one page.
     ///
-    /// `None` if the limit is absent, empty, 0 or negative.
+    /// `None` if the limit is absent, 0 or negative.
     pub limit: Option<u64>,
     /// `continue`: the continue token that the previous page of the list contained.
     pub continue_token: Option<String>,
     /// `timeoutSeconds`: duration in seconds after which the server ends a watch.
     ///
-    /// `None` if the duration is absent, empty, 0 or negative.
+    /// `None` if the duration is absent, 0 or negative.
     pub timeout_seconds: Option<u64>,
     /// `allowWatchBookmarks`: whether the watch may contain bookmark events.
     pub allow_watch_bookmarks: bool,
@@ -130,20 +130,16 @@ impl Query {
         if manager.len() > FIELD_MANAGER_MAX {
             errors.push(FieldError::too_long("fieldManager", FIELD_MANAGER_MAX));
         }
-        if let Some((at, unprintable)) = unprintable(manager) {
-            let why = format!(
-                "invalid character U+{:04X} (at position {at})",
-                u32::from(unprintable)
-            );
-            errors.push(FieldError::invalid(
-                "fieldManager",
-                Quoted(manager).to_string(),
-                &why,
-            ));
+        let letters = manager.char_indices();
+        for (at, letter) in letters.filter(|(_, letter)| !is_printable(*letter)) {
+            let code = u32::from(letter);
+            let why = format!("invalid character U+{code:04X} (at position {at})");
+            let value = Quoted(manager).to_string();
+            errors.push(FieldError::invalid("fieldManager", value, &why));
         }
         let stages = self.pairs.iter().filter(|(name, _)| name == "dryRun");
         let stages: Vec<&str> = stages.map(|(_, stage)| &**stage).collect();
-        if stages.iter().any(|stage| *stage != "All") && stages != [""] {
+        if stages.iter().any(|stage| *stage != "All") {
             errors.push(FieldError::unsupported("dryRun", &*stages, &["All"]));
         }
         let validation = self.text("fieldValidation").unwrap_or_default();
@@ -338,19 +334,12 @@ impl ListOptions {
 /// Returns whether Go reads the parameter `pair` of a query. Go drops a parameter with a semicolon or with an
 /// invalid escape.
 fn is_well_formed(pair: &str) -> bool {
-    let mut parts = pair.split('%');
-    let plain = parts.next().unwrap_or_default();
+    let mut parts = pair.split('%').skip(1);
     let is_escape = |part: &str| {
         let digits = part.as_bytes().get(..2);
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     };
-    !pair.contains(';') && !plain.contains('%') && parts.all(is_escape)
-}
-
-/// Returns the first control character of a text, and its position in characters.
-fn unprintable(text: &str) -> Option<(usize, char)> {
-    let mut letters = text.chars().enumerate();
-    letters.find(|(_, letter)| letter.is_control())
+    !pair.contains(';') && parts.all(is_escape)
 }
 
 fn refuse(errors: &[FieldError]) -> Result<(), ApiError> {

@@ -78,6 +78,7 @@ fn other_paths_are_discovery_health_or_unserved() {
         ("/api/v1/namespaces/a/pods/b/c/d", "other Unknown"),
         ("/api/v1/nodes/%zz", "other Malformed"),
         ("/api/v1/nodes/%f", "other Malformed"),
+        ("/api/v1/nodes/%+f", "other Malformed"),
         ("/api/v1//nodes", "other Unknown"),
         ("//api/v1/nodes", "other Nowhere"),
         ("/api/v1/namespaces/a%2Fb/pods", "other Unknown"),

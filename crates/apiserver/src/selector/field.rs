@@ -1,8 +1,9 @@
 //! Parses and matches field selectors, and lists the fields that each kind supports in selectors.
 //!
 //! Guarantees:
-//! - every kind supports `metadata.name` and `metadata.namespace`. Built-in kinds also support the fields
-//!   that they support in Kubernetes 1.36;
+//! - every kind supports `metadata.name`, and built-in kinds support the same fields as in Kubernetes 1.36.
+//!   So `metadata.namespace` is supported by all kinds except those cluster-scoped kinds that have fields of
+//!   their own;
 //! - an absent field has the default value that Kubernetes would set.
 
 use serde_json::Value;
@@ -131,7 +132,7 @@ pub(crate) const EVENT: FieldTable = FieldTable::of(&[
 ]);
 pub(crate) const SIGNING_REQUEST: FieldTable = FieldTable::of_cluster(&[field("spec.signerName")]);
 pub(crate) const RESOURCE_SLICE: FieldTable =
-    FieldTable::of(&[field("spec.nodeName"), field("spec.driver")]);
+    FieldTable::of_cluster(&[field("spec.nodeName"), field("spec.driver")]);
 
 // === impl FieldTable ===
 

@@ -210,10 +210,9 @@ impl Shared {
 
     /// Waits until the store reaches `revision`, for at most [`REVISION_WAIT`].
     ///
-    /// Does not wait if the watch cache of `collection` is off.
-    ///
     /// # Errors
-    /// Returns a 504 error if the store has not reached `revision` after the wait.
+    /// Returns a 504 error if the store has not reached `revision` after this time. If the watch cache of
+    /// `collection` is off, returns this error without waiting.
     pub(crate) async fn reach(
         &self,
         collection: CollectionId,

@@ -150,7 +150,7 @@ impl OpenBodies {
         });
     }
 
-    /// Resumes all open bodies, removes their faults, and removes all freezes.
+    /// Resumes all open bodies, and removes their faults. Also removes the rules that freeze later bodies.
     pub(crate) fn release(&self) {
         let mut open = self.0.lock();
         open.frozen.clear();

@@ -41,8 +41,8 @@ pub(crate) struct ListCall<'a> {
     pub(crate) options: &'a ListOptions,
 }
 
-/// Determines the objects of a page: the state of the collection from which the page is read, the minimum key
-/// of the objects, and their maximum number.
+/// Where a page starts and ends: the state of the collection from which the page is read, the minimum key of
+/// its objects, and their maximum number.
 struct Start {
     snapshot: Snapshot,
     /// Minimum key of the objects in the page. Empty for the first page.

@@ -91,7 +91,8 @@ fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     ((EVEN ^ (runs << 1)) & behind, goes_on)
 }
 
-/// Returns the number of objects and arrays in a JSON value, including the value itself.
+/// Returns the number of objects and arrays in a JSON value. An object or an array also counts itself, so the
+/// number is 0 only for other values.
 pub(crate) fn parts(value: &[u8]) -> usize {
     let mut scanner = ValueScanner::default();
     scanner.scan(value);

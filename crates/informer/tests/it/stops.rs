@@ -110,7 +110,8 @@ impl Replay {
         pods.handler(self.clone()).register().unwrap()
     }
 
-    /// Asserts that no event was contradictory and the rebuilt objects equal the cache.
+    /// Asserts that no event contradicted the events before it, and that the objects which the events describe
+    /// equal those in the cache.
     fn check(&self, pods: &SharedInformer<Pod>) {
         let told = self.0.lock();
         assert_eq!(told.faults, [""; 0]);

@@ -28,7 +28,8 @@ const LENGTH_MAX: usize = 32 * 1024;
 /// A miss is an object that the base did not make much smaller.
 pub(super) const MISSES: u8 = 4;
 
-/// Number of consecutive misses after which the objects of a label set are compressed without a base.
+/// Number of consecutive misses (see [`MISSES`]) after which the objects of a label set are compressed without
+/// a base.
 const MISSES_MAX: u8 = 3 * MISSES;
 
 /// Ratio of an object's length to its compressed size from which the object counts as much smaller, whatever

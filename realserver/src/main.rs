@@ -16,7 +16,8 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Build and run a real kube-apiserver and etcd on loopback, until Ctrl-C
 ///
 /// Prints the path of a kubeconfig when the server is ready. The first build takes about 8 minutes on 2 cores
-/// and needs Go. If `KUBEBUILDER_ASSETS` is set, the executables in that folder are used instead.
+/// and needs Go. If `KUBEBUILDER_ASSETS` is set, and --version is not, the executables in that folder are used
+/// instead.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask apiserver")]
 struct Arguments {

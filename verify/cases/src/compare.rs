@@ -1,8 +1,6 @@
 //! Compares the responses of a server with the expected ones, and reports or writes the differences.
 
-use std::fmt::Write as _;
-
-use std::{fs, path::PathBuf};
+use std::{fmt::Write as _, fs, path::PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
@@ -14,7 +12,7 @@ use crate::{
     case::{Case, Step},
     divergences::{self, DOCUMENT, Divergences, FILE},
     run,
-    target::{Running, Target},
+    target::{Connection, Target},
     trace,
 };
 
@@ -88,11 +86,11 @@ impl Arguments {
     async fn is_as_expected(
         &self,
         case: &Case,
-        server: &Running,
+        server: &Connection,
         divergences: &Divergences,
     ) -> bool {
         let texts = async {
-            let answers = run::run(case, server.connect().await?).await?;
+            let answers = run::run(case, server).await?;
             let texts = trace::texts(&answers);
             if self.write && self.target == Target::Apiserver {
                 let at = answers.iter().position(|answer| !answer.is_possible());

@@ -4,9 +4,10 @@
 //! Guarantees: the cases with another response for the embedded server are exactly those that
 //! [`FILE`] names.
 
-use std::fmt::Write as _;
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use harness::report::workspace;
@@ -125,4 +126,40 @@ pub(crate) fn document(divergences: &Divergences, all: &[Case]) -> String {
         let _ = writeln!(text, "| `{}` | {} |", case.name, case.title());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(name: &str, responses: &str) -> Case {
+        let text = format!("# A title\n\n> GET /a\n{responses}");
+        Case::parse(name, &text).unwrap()
+    }
+
+    fn checked(named: &str, all: &[Case]) -> Result<(), String> {
+        let text = format!(
+            "[x]\nwhat = \"w\"\nreason = \"r\"\nuser = \"u\"\nuntil = \"never\"\ncases = [{named}]\n"
+        );
+        check(&toml::from_str(&text).unwrap(), all).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn exactly_the_named_cases_differ() {
+        let same = case("same", "< 200 x\n");
+        let differs = case("differs", "< 200 x\n<embedded 404 x\n");
+        let twice = case("twice", "< 200 x\n<embedded 200 x\n");
+        let fails = |named, case: &Case, part| {
+            let error = checked(named, std::slice::from_ref(case)).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        };
+        assert_eq!(
+            checked("\"differs\"", &[same.clone(), differs.clone()]),
+            Ok(())
+        );
+        fails("", &differs, "does not name it");
+        fails("\"same\"", &same, "has no responses of the embedded server");
+        fails("\"twice\"", &twice, "are the same");
+        fails("\"other\"", &same, "do not exist");
+    }
 }

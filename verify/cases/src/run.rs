@@ -33,11 +33,11 @@ const NAMESPACE_MAX: usize = 63;
 /// Value of the header `Authorization` in a case that sends no such header.
 const NO_AUTHORIZATION: &str = "none";
 
-struct Run {
-    connection: Connection,
+struct Run<'a> {
+    connection: &'a Connection,
     variables: BTreeMap<String, String>,
     watches: BTreeMap<String, Watch>,
-    /// The last response body, if it was JSON.
+    /// The last response body. Null if it was not JSON.
     last: Value,
 }
 
@@ -52,7 +52,7 @@ struct Watch {
 /// # Errors
 /// Returns an error if the namespace can't be created, if a command can't be sent, or if a response breaks
 /// off. An error response of the server is an answer.
-pub(crate) async fn run(case: &Case, connection: Connection) -> Result<Vec<Answer>> {
+pub(crate) async fn run(case: &Case, connection: &Connection) -> Result<Vec<Answer>> {
     let namespace = namespace(&case.name);
     let mut run = Run {
         connection,
@@ -79,7 +79,7 @@ fn namespace(name: &str) -> String {
     name.trim_matches('-').to_owned()
 }
 
-impl Run {
+impl Run<'_> {
     async fn create(&mut self, namespace: &str) -> Result<()> {
         let object = json!({"metadata": {"name": namespace}});
         let request = Request {
@@ -138,9 +138,10 @@ impl Run {
     async fn response(&mut self, request: &Request) -> Result<Response> {
         let (parts, body) = self.send(request).await?.into_parts();
         let body = content(whole(body).await?);
-        if let Content::Json(value) = &body {
-            self.last = value.clone();
-        }
+        self.last = match &body {
+            Content::Json(value) => value.clone(),
+            Content::Other(_) | Content::Stream => Value::Null,
+        };
         Ok(Response {
             status: parts.status.as_u16(),
             headers: headers(&parts.headers),

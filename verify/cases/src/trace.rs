@@ -19,9 +19,10 @@
 //! | cluster IP, node port | `<ip>`, `<port>` |
 //! | body in protobuf | `(protobuf)` |
 
-use std::fmt::Write as _;
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use serde_json::Value;
 
@@ -83,14 +84,17 @@ fn values(answer: &Answer) -> Vec<(&Value, bool)> {
             Content::Other(_) | Content::Stream => Vec::new(),
         },
         Answer::Events { events, .. } => {
-            let value = |event: &'_ Value| -> bool { event["type"] == "BOOKMARK" };
+            let events = events.iter();
             events
-                .iter()
-                .map(|event| (&event["object"], value(event)))
+                .map(|event| (&event["object"], is_bookmark(event)))
                 .collect()
         }
         Answer::Impossible(_) | Answer::Nothing => Vec::new(),
     }
+}
+
+fn is_bookmark(event: &Value) -> bool {
+    event["type"] == "BOOKMARK"
 }
 
 /// Returns whether `value` is a list of objects, whose revision is that of a state.
@@ -154,8 +158,7 @@ impl Names {
             Answer::Response(response) => self.response(response),
             Answer::Events { events, end } => {
                 let events = events.iter().map(|event| {
-                    let is_bookmark = event["type"] == "BOOKMARK";
-                    let object = self.renamed(&event["object"], is_bookmark);
+                    let object = self.renamed(&event["object"], is_bookmark(event));
                     let kind = event["type"].as_str().unwrap_or("(no type)");
                     format!("{kind}\n{}", layout::json(&object, 2))
                 });
@@ -280,6 +283,8 @@ impl Names {
             "<revision> (",
             "in the precondition (",
             "in record (",
+            // An object in a message, as quoted JSON.
+            r#"\"resourceVersion\":\""#,
         ] {
             let mut from = 0;
             while let Some(at) = text[from..].find(before) {
@@ -425,11 +430,13 @@ mod tests {
         let answers = [
             of(json!({"metadata": {"name": "a-x7f2k", "generateName": "a-"}})),
             of(json!({"kind": "Status", "message": "a-x7f2k: too old resource version: 7 (123)"})),
+            of(json!({"message": r#"invalid: "{\"resourceVersion\":\"9\"}""#})),
         ];
         let texts = texts(&answers);
         assert!(texts[0].contains("\"name\": \"a-<5>\""), "{}", texts[0]);
         let message = "a-<5>: too old resource version: <revision> (<revision>)";
         assert!(texts[1].contains(message), "{}", texts[1]);
+        assert!(texts[2].contains("<revision>"), "{}", texts[2]);
     }
 
     #[test]

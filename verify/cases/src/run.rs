@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use bytes::{Bytes, BytesMut};
 use futures_util::TryStreamExt as _;
 use http::{HeaderMap, HeaderValue, Request as HttpRequest, header};
@@ -26,6 +26,9 @@ const RESPONSE_MAX: Duration = Duration::from_secs(30);
 
 /// Time limit of the next event of a watch.
 const EVENT_MAX: Duration = Duration::from_secs(6);
+
+/// Time in which an event that the case does not read is found. Servers send the events of a write at once.
+const MORE: Duration = Duration::from_millis(50);
 
 /// Maximum length of a namespace, in characters.
 const NAMESPACE_MAX: usize = 63;
@@ -66,6 +69,7 @@ pub(crate) async fn run(case: &Case, connection: &Connection) -> Result<Vec<Answ
         let answer = run.answer(&step.command).await;
         answers.push(answer.with_context(|| format!("at {:?}", step.command))?);
     }
+    run.no_more_events().await?;
     Ok(answers)
 }
 
@@ -132,6 +136,16 @@ impl Run<'_> {
                 Ok(Answer::Nothing)
             }
         }
+    }
+
+    /// Checks that no watch has an event that the case has not read.
+    async fn no_more_events(&mut self) -> Result<()> {
+        for (stream, watch) in &mut self.watches {
+            if let Ok(Ok(Some(event))) = timeout(MORE, watch.next()).await {
+                bail!("the case does not read this event of the watch {stream}: {event}");
+            }
+        }
+        Ok(())
     }
 
     /// Sends a request, and returns the whole response.

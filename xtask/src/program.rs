@@ -23,6 +23,8 @@ pub(crate) struct Program {
     workspace: &'static str,
     package: &'static str,
     profile: &'static str,
+    /// Subcommand of the program, if it has several.
+    subcommand: Option<&'static str>,
 }
 
 /// A parent subcommand of `cargo xtask`, such as `conformance` in `cargo xtask conformance oracle`.
@@ -37,7 +39,7 @@ const CONFORMANCE: Group = Group {
 };
 
 /// All programs that `cargo xtask` can run, in the order of the help output.
-const PROGRAMS: [Program; 7] = [
+const PROGRAMS: [Program; 8] = [
     Program {
         name: "simulate",
         group: None,
@@ -45,6 +47,7 @@ const PROGRAMS: [Program; 7] = [
         workspace: "",
         package: "kube-informer-simulation",
         profile: "dev",
+        subcommand: None,
     },
     Program {
         name: "crash",
@@ -53,6 +56,7 @@ const PROGRAMS: [Program; 7] = [
         workspace: "",
         package: "kube-informer-crash",
         profile: "dev",
+        subcommand: None,
     },
     Program {
         name: "bench",
@@ -61,6 +65,7 @@ const PROGRAMS: [Program; 7] = [
         workspace: "bench",
         package: "runner",
         profile: "release",
+        subcommand: None,
     },
     Program {
         name: "apiserver",
@@ -69,6 +74,7 @@ const PROGRAMS: [Program; 7] = [
         workspace: "",
         package: "kube-informer-realserver",
         profile: "dev",
+        subcommand: None,
     },
     Program {
         name: "fuzz",
@@ -77,6 +83,7 @@ const PROGRAMS: [Program; 7] = [
         workspace: "",
         package: "kube-informer-fuzz",
         profile: "dev",
+        subcommand: None,
     },
     Program {
         name: "oracle",
@@ -85,6 +92,7 @@ const PROGRAMS: [Program; 7] = [
         workspace: "",
         package: "kube-informer-differential",
         profile: "dev",
+        subcommand: None,
     },
     Program {
         name: "cases",
@@ -93,6 +101,16 @@ const PROGRAMS: [Program; 7] = [
         workspace: "",
         package: "kube-informer-cases",
         profile: "dev",
+        subcommand: Some("cases"),
+    },
+    Program {
+        name: "requests",
+        group: Some(&CONFORMANCE),
+        about: "Run random API requests on the embedded server and a real kube-apiserver, and compare the responses (needs Go)",
+        workspace: "",
+        package: "kube-informer-cases",
+        profile: "dev",
+        subcommand: Some("requests"),
     },
 ];
 
@@ -151,6 +169,7 @@ impl Program {
             .current_dir(root.join(self.workspace))
             .args(["run", "--quiet", "--profile", self.profile])
             .args(["--package", self.package, "--"])
+            .args(self.subcommand)
             .args(options)
             .status()
             .context("cargo can't be run")?;

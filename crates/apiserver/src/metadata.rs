@@ -29,7 +29,9 @@ pub(crate) struct MetadataRules {
 }
 
 impl MetadataRules {
-    pub(crate) const CUSTOM: MetadataRules = MetadataRules {
+    /// The rules of custom resources, and of built-in kinds that only the generic function of Kubernetes
+    /// validates.
+    pub(crate) const GENERIC: MetadataRules = MetadataRules {
         names: NameRule::Subdomain,
         qualified_finalizers: false,
     };

@@ -42,6 +42,16 @@ pub(crate) enum Part {
     All,
 }
 
+/// The metadata that a write of the subresource `status` changes, among labels, annotations, finalizers and
+/// owner references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StatusMetadata {
+    All,
+    /// All except this member.
+    AllExcept(&'static str),
+    None,
+}
+
 /// The behavior of one resource type on writes and in responses.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent of each other")]
@@ -49,6 +59,8 @@ pub(crate) struct Strategy {
     pub(crate) metadata: MetadataRules,
     /// Whether clients must update `status` through the subresource `status`.
     pub(crate) has_status: bool,
+    /// The metadata that a write of `status` changes.
+    pub(crate) status_metadata: StatusMetadata,
     /// Whether a client's create request may set `status`.
     pub(crate) keeps_client_status: bool,
     /// JSON of the `status` that the server sets in a new object without `status`.
@@ -103,6 +115,7 @@ impl Strategy {
     const BUILTIN: Strategy = Strategy {
         metadata: MetadataRules::of(NameRule::Subdomain),
         has_status: false,
+        status_metadata: StatusMetadata::All,
         keeps_client_status: false,
         initial_status: None,
         counts_generations: false,
@@ -118,7 +131,8 @@ impl Strategy {
 
     /// The strategy of custom resources.
     const CUSTOM: Strategy = Strategy {
-        metadata: MetadataRules::CUSTOM,
+        metadata: MetadataRules::GENERIC,
+        status_metadata: StatusMetadata::None,
         counts_generations: true,
         requires_revision: true,
         fields: FieldTable::CUSTOM,

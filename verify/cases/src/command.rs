@@ -35,6 +35,9 @@ pub(crate) enum Wanted {
     Count(usize),
     /// All events until the server ends the watch.
     UntilEnd,
+    /// All events up to one whose object has the label `marked` with the name of the watch, without the
+    /// bookmarks that a server sends from time to time. Then the client ends the watch.
+    UntilMarked,
 }
 
 /// Header of a command that replaces the body by this text, repeated as often as the header says.
@@ -46,6 +49,16 @@ const REPEAT: &str = "body-repeat";
 const HEX: &str = "body-hex";
 
 impl Command {
+    /// Returns the method of the request that this command sends.
+    pub(crate) fn method(&self) -> Option<&str> {
+        match self {
+            Self::Request(request) | Self::Do(request) | Self::Watch { request, .. } => {
+                Some(&request.method)
+            }
+            Self::Events { .. } | Self::Set { .. } => None,
+        }
+    }
+
     /// Parses a command from its lines, without the marks `> `, and from the body below them.
     ///
     /// # Errors
@@ -74,6 +87,7 @@ impl Command {
                 ensure!(headers.is_empty() && body.is_empty(), "EVENTS has one line");
                 let wanted = match wanted {
                     "until end" => Wanted::UntilEnd,
+                    "until marked" => Wanted::UntilMarked,
                     number => Wanted::Count(number.parse().context("not a number of events")?),
                 };
                 let stream = stream.to_owned();
@@ -173,6 +187,7 @@ mod tests {
         };
         assert_eq!(events("EVENTS w 2"), of(Wanted::Count(2)));
         assert_eq!(events("EVENTS w until end"), of(Wanted::UntilEnd));
+        assert_eq!(events("EVENTS w until marked"), of(Wanted::UntilMarked));
         let Command::Watch { stream, request } = events("WATCH w /a?watch=1") else {
             panic!("not a watch");
         };

@@ -18,7 +18,6 @@ use crate::{
 
 /// Run API cases, and compare the responses with the expected ones
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask conformance cases")]
 pub(crate) struct Arguments {
     /// Server that runs the cases
     #[arg(long, value_enum, default_value_t = Target::Embedded)]
@@ -121,7 +120,8 @@ impl Arguments {
                     Target::Embedded if is_named => {
                         step.embedded = (text != step.expected).then_some(text);
                     }
-                    Target::Embedded => is_as_expected &= text == step.expected,
+                    Target::Embedded if text == step.expected => step.embedded = None,
+                    Target::Embedded => is_as_expected = false,
                 }
             }
             if let Err(error) = written.write(&folder()) {
@@ -156,7 +156,7 @@ impl Arguments {
 }
 
 /// Returns the command and the lines that only one of the two texts has, in order.
-fn report(script: &str, expected: &str, found: &str) -> String {
+pub(crate) fn report(script: &str, expected: &str, found: &str) -> String {
     let mut text = script.to_owned();
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let (expected, found) = (lines(expected), lines(found));

@@ -124,7 +124,11 @@ impl Run<'_> {
                 let Some(watch) = self.watches.get_mut(stream) else {
                     return Ok(Answer::Impossible(format!("there is no watch {stream}")));
                 };
-                watch.events(*wanted).await
+                let answer = watch.events(stream, *wanted).await;
+                if *wanted == Wanted::UntilMarked {
+                    self.watches.remove(stream);
+                }
+                answer
             }
             Command::Set { variable, pointer } => {
                 let Some(found) = self.last.pointer(pointer) else {
@@ -208,7 +212,7 @@ impl Run<'_> {
 }
 
 impl Watch {
-    async fn events(&mut self, wanted: Wanted) -> Result<Answer> {
+    async fn events(&mut self, stream: &str, wanted: Wanted) -> Result<Answer> {
         let mut events = Vec::new();
         let end = loop {
             if wanted == Wanted::Count(events.len()) {
@@ -218,7 +222,18 @@ impl Watch {
                 Err(_) => break End::Late,
                 Ok(Err(error)) => return Err(error),
                 Ok(Ok(None)) => break End::Ended,
-                Ok(Ok(Some(event))) => events.push(event),
+                Ok(Ok(Some(event))) => {
+                    let metadata = &event["object"]["metadata"];
+                    let is_marked = metadata["labels"]["marked"] == stream;
+                    let is_timed = event["type"] == "BOOKMARK" && metadata["annotations"].is_null();
+                    if is_timed && wanted == Wanted::UntilMarked {
+                        continue;
+                    }
+                    events.push(event);
+                    if is_marked && wanted == Wanted::UntilMarked {
+                        break End::Received;
+                    }
+                }
             }
         };
         Ok(Answer::Events { events, end })

@@ -15,6 +15,7 @@ use crate::status::FieldError;
 
 pub(super) const HOOKS: Hooks = Hooks {
     prepare_status,
+    prepare_update,
     validate_update,
     grace_period,
     ..Hooks::NONE
@@ -28,6 +29,19 @@ const COMPUTE: [&str; 2] = ["cpu", "memory"];
 
 fn prepare_status(status: &mut Value, pod: &Object, _now: &str) {
     status["qosClass"] = json!(quality_of_service(pod));
+}
+
+/// Keeps the QoS class, which old kubelets leave out of the status.
+fn prepare_update(new: &mut Object, old: &Object, part: Part) {
+    if part != Part::Status {
+        return;
+    }
+    let class = |pod: &Object| Some(pod.get("status")?.get("qosClass")?.clone());
+    if let (None, Some(class)) = (class(new), class(old)) {
+        let mut status = new.get("status").cloned().unwrap_or_default();
+        status["qosClass"] = class;
+        new.set("status", Some(status));
+    }
 }
 
 fn validate_update(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {

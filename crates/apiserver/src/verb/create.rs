@@ -111,7 +111,12 @@ fn prepare(
     how: How,
 ) -> Result<(), ApiError> {
     if how.origin == Origin::Request {
-        if !matches!(object.text("resourceVersion"), "" | "0") {
+        // Kubernetes ignores a revision that is no number.
+        if object
+            .text("resourceVersion")
+            .parse::<u64>()
+            .is_ok_and(|revision| revision != 0)
+        {
             return Err(ApiError::unexplained(
                 "resourceVersion should not be set on objects to be created",
             ));
@@ -201,7 +206,7 @@ fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> 
 ///
 /// # Errors
 ///
-/// Returns a 409 error if the name, or every generated name, is in use.
+/// Returns a 409 error if the name, or each generated name, is in use.
 fn settle_name(
     state: &mut State,
     resource: &Resource,
@@ -216,6 +221,10 @@ fn settle_name(
             return Err(match state.newest(resource.collection, &key) {
                 Some(entry) if Object::stored(entry.object(resource)).is_deleting() => {
                     ApiError::being_deleted(&resource.kind, &name)
+                }
+                // A request that also has a prefix gets this error too, although no name is generated.
+                _ if !object.text("generateName").is_empty() => {
+                    ApiError::no_free_name(&resource.kind, &name)
                 }
                 _ => ApiError::already_exists(&resource.kind, &name),
             });

@@ -69,12 +69,13 @@ impl Page {
 /// Dropping the future has no effect on the server.
 pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, ApiError> {
     let options = call.options;
-    options.check_list()?;
+    // An invalid selector is reported before an invalid combination of parameters, as in Kubernetes.
     let selection = Selection::parse(
         call.resource.strategy.fields,
         options.label_selector.as_deref().unwrap_or_default(),
         options.field_selector.as_deref().unwrap_or_default(),
     )?;
+    options.check_list()?;
     let start = match options.continue_token.as_deref() {
         Some(token) => resume(shared, &call, token)?,
         None => begin(shared, &call).await?,
@@ -173,7 +174,8 @@ fn page(start: &Start, prefix: &str, selection: &Selection) -> Page {
             entries.push(Arc::clone(entry));
         }
     }
-    let more = range.peek().is_some();
+    // As in Kubernetes, a list of one name has one page.
+    let more = range.peek().is_some() && selection.fields.required_name().is_none();
     let revision = start.snapshot.revision;
     let continue_token = entries.last().filter(|_| more).map(|last: &Arc<Entry>| {
         let token = ContinueToken {

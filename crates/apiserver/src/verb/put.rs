@@ -35,7 +35,7 @@ pub(crate) fn put(
             updated => return updated.map(|entry| (entry, false)),
         }
         may_create()?;
-        check_uid(subject, object.text("uid"), "")?;
+        check_uid(subject, object.text("uid"), "", how)?;
         if !object.text("resourceVersion").is_empty() {
             parsed_revision(object.text("resourceVersion"))?;
         }

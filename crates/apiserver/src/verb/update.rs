@@ -6,7 +6,7 @@
 //! - the values that a request contains for the uid, the creation and deletion timestamps and the generation
 //!   are never stored;
 //! - if the kind has a `status` subresource, a client's PUT or PATCH changes either `status` or the other
-//!   fields;
+//!   fields. A write of `status` can also change metadata, as in Kubernetes;
 //! - a change without an effect produces no event and no revision;
 //! - removing the last finalizer of an object that is being deleted removes the object, with one DELETED
 //!   event.
@@ -22,7 +22,7 @@ use crate::resource::Resource;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
-use crate::strategy::Part;
+use crate::strategy::{Part, StatusMetadata};
 
 /// Handles a PUT: replaces the stored object with `object`.
 pub(crate) fn update(
@@ -33,7 +33,7 @@ pub(crate) fn update(
 ) -> Result<Arc<Entry>, ApiError> {
     check_path(subject, object)?;
     change(shared, subject, how, |old| {
-        check_uid(subject, object.text("uid"), old.text("uid"))?;
+        check_uid(subject, object.text("uid"), old.text("uid"), how)?;
         Ok(object.clone())
     })
 }
@@ -114,13 +114,20 @@ fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
 }
 
 /// Checks that the uid in a request body is empty or equal to `stored`.
-pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Result<(), ApiError> {
+pub(super) fn check_uid(
+    subject: Subject<'_>,
+    sent: &str,
+    stored: &str,
+    how: How,
+) -> Result<(), ApiError> {
     if sent.is_empty() || sent == stored {
         return Ok(());
     }
     let kind = &subject.resource.kind;
+    // A dry run does not reach etcd, which adds the prefix.
+    let registry = if how.dry_run { "" } else { "/registry" };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {sent}, UID in object meta: {stored}",
+        "StorageError: invalid object, Code: 4, Key: {registry}/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {sent}, UID in object meta: {stored}",
         etcd_key(subject.resource),
         subject.key()
     );
@@ -173,14 +180,7 @@ pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
 fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<Object, ApiError> {
     let resource = subject.resource;
     let mut new = match how.part {
-        Part::Status => {
-            let mut new = old.clone();
-            new.set("status", sent.get("status").cloned());
-            if how.origin == Origin::Request {
-                check_update(subject, (old, &new), how.part, Vec::new())?;
-            }
-            return Ok(new);
-        }
+        Part::Status => with_status(resource, old, &sent),
         Part::Main | Part::Finalize if resource.strategy.has_status => {
             let mut new = sent;
             new.set("status", old.get("status").cloned());
@@ -211,11 +211,31 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
         }
         check_update(subject, (old, &new), how.part, errors)?;
     }
-    if resource.strategy.counts_generations && changes_desire(resource, old, &new) {
+    let may_count = resource.strategy.counts_generations && how.part != Part::Status;
+    if may_count && changes_desire(resource, old, &new) {
         let next = old.number("generation").unwrap_or(0) + 1;
         new.set_meta("generation", Some(json!(next)));
     }
     Ok(new)
+}
+
+/// Returns `old` with the status of `sent`, and with the metadata that a write of the status changes.
+fn with_status(resource: &Resource, old: &Object, sent: &Object) -> Object {
+    let mut new = old.clone();
+    new.set("status", sent.get("status").cloned());
+    new.set("metadata", sent.get("metadata").cloned());
+    let metadata = resource.strategy.status_metadata;
+    for member in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let is_kept = match metadata {
+            StatusMetadata::All => false,
+            StatusMetadata::AllExcept(kept) => kept == member,
+            StatusMetadata::None => true,
+        };
+        if is_kept {
+            new.set_meta(member, old.meta(member).cloned());
+        }
+    }
+    new
 }
 
 /// Returns an error for each immutable field that `sent` changes.

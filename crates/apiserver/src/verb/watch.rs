@@ -90,11 +90,13 @@ struct Opened {
 /// Dropping this future or the returned body closes the watch.
 pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<Body, ApiError> {
     let options = call.options;
+    // An invalid selector is reported before other invalid parameters, as in Kubernetes.
+    let selection = selection(&call)?;
     options.check_watch(shared.settings.watch_list)?;
     let start = start(options)?;
     let filter = Filter {
         prefix: prefix(call.resource, call.namespace),
-        selection: selection(&call)?,
+        selection,
         after: if let Start::After(after) = start {
             after
         } else {

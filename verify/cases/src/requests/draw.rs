@@ -1,0 +1,435 @@
+//! Draws programs of requests.
+//!
+//! Guarantees: a seed always yields the same program. Both servers must respond in the same way to each
+//! command, however fast they are: a request that reads a watch cache without waiting for its latest state
+//! comes after one that waits.
+
+use std::fmt::Write as _;
+
+use fastrand::Rng;
+use harness::draw::Choose as _;
+use serde_json::{Value, json};
+
+use super::{
+    objects::{self, KINDS, Kind},
+    patches,
+};
+
+/// Maximum number of watches in a program.
+const WATCHES: usize = 4;
+
+/// Name of the object whose change ends a watch, unless the watch selects another name.
+const MARKED: &str = "marked";
+
+/// Requests of metadata only.
+const PARTIAL: &str =
+    "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
+const PARTIAL_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
+
+/// A program: units of commands, and the commands that read the watches at the end.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) units: Vec<Unit>,
+    kinds: Vec<&'static Kind>,
+}
+
+/// Commands that stay together.
+#[derive(Clone, Debug)]
+pub(super) struct Unit {
+    /// The commands, as the text of a case.
+    text: String,
+    /// The watch that they start.
+    watched: Option<Watched>,
+}
+
+/// A watch, and an object that it selects.
+#[derive(Clone, Debug)]
+struct Watched {
+    stream: String,
+    kind: &'static Kind,
+    name: &'static str,
+    /// Labels that the object needs. Null removes a label.
+    labels: Value,
+}
+
+struct Draw {
+    random: Rng,
+    /// The kinds that this program uses.
+    kinds: Vec<&'static Kind>,
+    watches: usize,
+}
+
+impl Program {
+    /// Draws a program of `length` units, most of which are one request.
+    pub(super) fn draw(seed: u64, length: usize) -> Self {
+        let mut random = Rng::with_seed(seed);
+        let number = random.usize(1..3);
+        let kinds = (0..number).map(|_| random.weighted(&KINDS)).collect();
+        let mut draw = Draw {
+            random,
+            kinds,
+            watches: 0,
+        };
+        let units = (0..length).map(|_| draw.unit()).collect();
+        Self {
+            units,
+            kinds: draw.kinds,
+        }
+    }
+
+    /// Returns the program as the text of a case.
+    pub(super) fn text(&self, title: &str) -> String {
+        let mut blocks = vec![format!("# {title}")];
+        blocks.extend(self.units.iter().map(|unit| unit.text.clone()));
+        blocks.extend(self.kinds.iter().map(|kind| fresh(kind, "")));
+        let watched = self.units.iter().filter_map(|unit| unit.watched.as_ref());
+        blocks.extend(watched.map(Watched::read));
+        format!("{}\n", blocks.join("\n\n"))
+    }
+}
+
+/// Returns the text of a list that waits until the watch cache has the latest state.
+fn fresh(kind: &Kind, word: &str) -> String {
+    format!("> {word}GET {}", kind.path)
+}
+
+impl Watched {
+    /// Returns the commands that change an object of the watch, and read all events up to this change.
+    fn read(&self) -> String {
+        let Self {
+            stream,
+            kind,
+            name,
+            labels,
+        } = self;
+        let mut labels = labels.clone();
+        labels["marked"] = stream.as_str().into();
+        let mut create = Request::new("POST", kind.path);
+        create.body(&kind.minimal(name));
+        let mut change = Request::new("PATCH", &format!("{}/{name}", kind.path));
+        change.header("Content-Type", "application/merge-patch+json");
+        change.body(&json!({"metadata": {"labels": labels}}));
+        format!(
+            "{}\n\n{}\n\n> EVENTS {stream} until marked",
+            create.text, change.text
+        )
+    }
+}
+
+/// The text of a request.
+struct Request {
+    text: String,
+    has_query: bool,
+}
+
+impl Request {
+    fn new(method: &str, path: &str) -> Self {
+        Self {
+            text: format!("> {method} {path}"),
+            has_query: false,
+        }
+    }
+
+    fn query(&mut self, parameter: &str) {
+        self.text.push(if self.has_query { '&' } else { '?' });
+        self.text.push_str(parameter);
+        self.has_query = true;
+    }
+
+    /// Adds a header. No parameter of the query can follow.
+    fn header(&mut self, name: &str, value: &str) {
+        let _ = write!(self.text, "\n> {name}: {value}");
+    }
+
+    fn body(&mut self, body: &Value) {
+        let _ = write!(self.text, "\n  {body}");
+    }
+}
+
+impl Unit {
+    fn of(text: String) -> Self {
+        Self {
+            text,
+            watched: None,
+        }
+    }
+}
+
+impl Draw {
+    fn unit(&mut self) -> Unit {
+        let kind = *self.random.one(&self.kinds);
+        let act: fn(&mut Self, &'static Kind) -> Unit = match self.random.u32(0..100) {
+            0..25 => Self::create,
+            25..33 => Self::get,
+            33..43 => Self::list,
+            43..57 => Self::update,
+            57..77 => Self::patch,
+            77..87 => Self::delete,
+            87..89 => Self::delete_collection,
+            89..95 => Self::watch,
+            95..98 => Self::status,
+            _ => Self::scale,
+        };
+        act(self, kind)
+    }
+
+    /// Adds commands that store values of the response.
+    fn stored(&mut self, mut request: Request) -> Unit {
+        if self.random.chance(50) {
+            let name = objects::revision(&mut self.random);
+            let _ = write!(request.text, "\n\n> SET {name} /metadata/resourceVersion");
+        }
+        if self.random.chance(10) {
+            request.text.push_str("\n\n> SET uid1 /metadata/uid");
+        }
+        Unit::of(request.text)
+    }
+
+    /// Adds parameters that each write may have.
+    fn write_parameters(&mut self, request: &mut Request) {
+        if self.random.chance(5) {
+            request.query("dryRun=All");
+        }
+        if self.random.chance(5) {
+            request.query("fieldManager=m");
+        }
+        if self.random.chance(5) {
+            let value = *self.random.one(&["Strict", "Warn", "Ignore", "Wrong"]);
+            request.query(&format!("fieldValidation={value}"));
+        }
+    }
+
+    fn create(&mut self, kind: &'static Kind) -> Unit {
+        let mut request = Request::new("POST", kind.path);
+        self.write_parameters(&mut request);
+        let name = objects::name(&mut self.random);
+        let mut object = kind.object(&mut self.random, name);
+        if self.random.chance(5) {
+            object["metadata"]["generateName"] = "g-".into();
+        } else if self.random.chance(3) {
+            // It is valid, because an error would contain the generated name.
+            object = kind.minimal("");
+            object["metadata"] = json!({"generateName": "g-"});
+        }
+        if self.random.chance(2) {
+            object["metadata"]["resourceVersion"] = "$rv1".into();
+        }
+        request.body(&object);
+        self.stored(request)
+    }
+
+    fn get(&mut self, kind: &'static Kind) -> Unit {
+        let name = objects::name(&mut self.random);
+        let mut request = Request::new("GET", &format!("{}/{name}", kind.path));
+        if self.random.chance(20) {
+            request.header("Accept", PARTIAL);
+        }
+        self.stored(request)
+    }
+
+    fn update(&mut self, kind: &'static Kind) -> Unit {
+        let name = objects::name(&mut self.random);
+        let mut request = Request::new("PUT", &format!("{}/{name}", kind.path));
+        self.write_parameters(&mut request);
+        let mut object = kind.object(&mut self.random, name);
+        self.preconditions(&mut object);
+        request.body(&object);
+        self.stored(request)
+    }
+
+    /// Adds the revision or the uid of an earlier response to an object.
+    fn preconditions(&mut self, object: &mut Value) {
+        if self.random.chance(50) {
+            let name = objects::revision(&mut self.random);
+            object["metadata"]["resourceVersion"] = format!("${name}").into();
+        }
+        if self.random.chance(10) {
+            object["metadata"]["uid"] = "$uid1".into();
+        }
+    }
+
+    fn patch(&mut self, kind: &'static Kind) -> Unit {
+        let name = objects::name(&mut self.random);
+        let part = if kind.has_status && self.random.chance(15) {
+            "/status"
+        } else {
+            ""
+        };
+        let mut request = Request::new("PATCH", &format!("{}/{name}{part}", kind.path));
+        self.write_parameters(&mut request);
+        let (content_type, document) = patches::patch(&mut self.random, kind);
+        request.header("Content-Type", content_type);
+        request.body(&document);
+        self.stored(request)
+    }
+
+    fn status(&mut self, kind: &'static Kind) -> Unit {
+        let name = objects::name(&mut self.random);
+        let mut request = Request::new("PUT", &format!("{}/{name}/status", kind.path));
+        let mut object = kind.object(&mut self.random, name);
+        object["status"] = objects::status(&mut self.random, kind);
+        self.preconditions(&mut object);
+        request.body(&object);
+        self.stored(request)
+    }
+
+    fn scale(&mut self, kind: &'static Kind) -> Unit {
+        if !kind.has_scale {
+            return self.get(kind);
+        }
+        let name = objects::name(&mut self.random);
+        let path = format!("{}/{name}/scale", kind.path);
+        if self.random.bool() {
+            return self.stored(Request::new("GET", &path));
+        }
+        let mut request = Request::new("PUT", &path);
+        let mut object = json!({
+            "apiVersion": "autoscaling/v1", "kind": "Scale",
+            "metadata": {"name": name, "namespace": "$ns"}, "spec": {"replicas": self.random.u32(0..4)},
+        });
+        self.preconditions(&mut object);
+        request.body(&object);
+        self.stored(request)
+    }
+
+    fn delete(&mut self, kind: &'static Kind) -> Unit {
+        let name = objects::name(&mut self.random);
+        let mut request = Request::new("DELETE", &format!("{}/{name}", kind.path));
+        if self.random.chance(20) {
+            let seconds = *self.random.one(&["0", "1", "30"]);
+            request.query(&format!("gracePeriodSeconds={seconds}"));
+        }
+        if self.random.chance(5) {
+            request.query("dryRun=All");
+        }
+        if self.random.chance(25) {
+            let mut preconditions = json!({});
+            if self.random.bool() {
+                let name = objects::revision(&mut self.random);
+                preconditions["resourceVersion"] = format!("${name}").into();
+            }
+            if self.random.chance(40) {
+                preconditions["uid"] = "$uid1".into();
+            }
+            request.body(&json!({
+                "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions,
+            }));
+        }
+        self.stored(request)
+    }
+
+    fn delete_collection(&mut self, kind: &'static Kind) -> Unit {
+        let mut request = Request::new("DELETE", kind.path);
+        self.selectors(&mut request);
+        if self.random.chance(10) {
+            request.query("dryRun=All");
+        }
+        Unit::of(request.text)
+    }
+
+    /// Adds selectors, and returns the name and the labels of an object that they select.
+    fn selectors(&mut self, request: &mut Request) -> (&'static str, Value) {
+        let (mut name, mut labels) = (MARKED, json!({}));
+        if self.random.chance(40) {
+            let (selector, of) = self
+                .random
+                .one(&[
+                    ("app%3Da", json!({"app": "a"})),
+                    ("app!%3Da", json!({"app": null})),
+                    ("app%20in%20(a,b)", json!({"app": "a"})),
+                    ("!tier", json!({"tier": null})),
+                    ("tier", json!({"tier": "a"})),
+                    ("app%3Da,tier%3Db", json!({"app": "a", "tier": "b"})),
+                    ("app%20notin%20(a)", json!({"app": "b"})),
+                    ("app%3D(", json!({})),
+                ])
+                .clone();
+            request.query(&format!("labelSelector={selector}"));
+            labels = of;
+        }
+        if self.random.chance(15) {
+            let (selector, of) = *self.random.one(&[
+                ("metadata.name%3Da", "a"),
+                ("metadata.name!%3Da", MARKED),
+                ("metadata.namespace%3D$ns", MARKED),
+                ("spec.unknown%3Da", MARKED),
+            ]);
+            request.query(&format!("fieldSelector={selector}"));
+            name = of;
+        }
+        (name, labels)
+    }
+
+    /// Draws a list, preceded by one that waits until the watch cache has the latest state.
+    fn list(&mut self, kind: &'static Kind) -> Unit {
+        let mut request = Request::new("GET", kind.path);
+        self.selectors(&mut request);
+        let version = self.random.weighted(&[
+            (50, ""),
+            (15, "resourceVersion=0"),
+            (10, "resourceVersion=$rv1"),
+            (10, "resourceVersion=$rv2&resourceVersionMatch=NotOlderThan"),
+            (10, "resourceVersion=$rv1&resourceVersionMatch=Exact"),
+            (2, "resourceVersion=0&resourceVersionMatch=Exact"),
+            (2, "resourceVersionMatch=Exact"),
+            (2, "resourceVersion=x"),
+        ]);
+        let (is_paged, is_next) = (self.random.chance(30), self.random.chance(15));
+        if is_paged || is_next {
+            let limit = self.random.u32(1..3);
+            request.query(&format!("limit={limit}"));
+        }
+        if is_next {
+            request.query("continue=$next");
+        } else if !version.is_empty() {
+            request.query(version);
+        }
+        if self.random.chance(15) {
+            request.header("Accept", PARTIAL_LIST);
+        }
+        if is_paged || is_next {
+            request.text.push_str("\n\n> SET next /metadata/continue");
+        }
+        let mut unit = self.stored(request);
+        unit.text = format!("{}\n\n{}", fresh(kind, "DO "), unit.text);
+        unit
+    }
+
+    fn watch(&mut self, kind: &'static Kind) -> Unit {
+        if self.watches == WATCHES {
+            return self.list(kind);
+        }
+        self.watches += 1;
+        let stream = format!("w{}", self.watches);
+        let mut request = Request::new(&format!("WATCH {stream}"), kind.path);
+        request.query("watch=1");
+        let (name, labels) = self.selectors(&mut request);
+        let version = self.random.weighted(&[
+            (20, ""),
+            (15, "resourceVersion=0"),
+            (40, "resourceVersion=$rv1"),
+            (
+                20,
+                "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+            ),
+            (3, "sendInitialEvents=true"),
+            (2, "resourceVersion=x"),
+            (3, "resourceVersion=$rv1&resourceVersionMatch=NotOlderThan"),
+        ]);
+        if !version.is_empty() {
+            request.query(version);
+        }
+        if self.random.chance(15) {
+            request.header("Accept", PARTIAL);
+        }
+        let mut unit = Unit::of(format!("{}\n\n{}", fresh(kind, "DO "), request.text));
+        unit.watched = Some(Watched {
+            stream,
+            kind,
+            name,
+            labels,
+        });
+        unit
+    }
+}

@@ -8,6 +8,7 @@
 //!   are stored;
 //! - unknown fields in the checked parts of a body are never stored, whatever the value of `fieldValidation`;
 //! - of several duplicate members, the last one is stored;
+//! - a null is stored as in Kubernetes: as a missing field, or as an empty string in a list or map of strings;
 //! - complaints have Kubernetes' wording and order. As in Kubernetes, the number of complaints is limited;
 //! - `Strict` returns the complaints as one error, `Warn` (the default) sends them as warnings, and `Ignore`
 //!   drops them.
@@ -194,7 +195,10 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+        Ok(match self.known {
+            Known::Text => Value::String(String::new()),
+            _ => Value::Null,
+        })
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
@@ -237,6 +241,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let omits_nulls = self.known.omits_nulls();
         let mut members = Map::new();
         while let Some(name) = map.next_key::<String>()? {
             let known = self.known.member(&name);
@@ -252,8 +257,11 @@ impl<'de> Visitor<'de> for Reader<'_> {
                 }
                 map.next_value_seed(Reader { known, trail }).map(Some)
             })?;
-            if let Some(value) = value {
-                members.insert(name, value);
+            match value {
+                // Go does not assign a null, so an earlier duplicate of the member stays.
+                Some(Value::Null) if omits_nulls => {}
+                Some(value) => drop(members.insert(name, value)),
+                None => {}
             }
         }
         Ok(Value::Object(members))

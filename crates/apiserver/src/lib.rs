@@ -111,7 +111,7 @@
 //! | all request bodies together | 256 MiB | 429 |
 //! | URL | 32 KiB | 414 |
 //! | request head | 400 KiB on HTTP/1.1, 96 KiB on HTTP/2 | 431 |
-//! | JSON patch | 10,000 operations, 3 MiB copied, 100 million values moved | 413 |
+//! | JSON patch | 10,000 operations; 3 MiB copied; 100 million values moved | 413; 422; 413 |
 //! | one object after any write | 3 MiB; 127 levels | 413; 400 |
 //! | all objects | [`Builder::storage_quota`], 8 GiB by default | 500, as from a full etcd |
 //! | history | 5 minutes, 102,400 events per kind, 1 GiB | the oldest events are dropped; a watch or list that needs them receives 410 |

@@ -40,6 +40,18 @@ pub(crate) fn height(value: &Value) -> usize {
     }
 }
 
+/// Returns Go's name of a value's JSON type, for error messages.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 impl Object {
     /// Converts a JSON value to an object of a kind.
     ///
@@ -50,11 +62,16 @@ impl Object {
     /// Returns an error if the value is of another kind, is nested more than [`DEPTH_MAX`] levels deep, or
     /// has malformed metadata.
     pub(crate) fn of(kind: &Kind, value: Value) -> Result<Object, ApiError> {
-        let Value::Object(mut members) = value else {
-            return Err(ApiError::bad_request(format!(
-                "the object provided is unrecognized (must be of type {})",
-                kind.kind
-            )));
+        let mut members = match value {
+            Value::Object(members) => members,
+            Value::Null => Map::new(),
+            other => {
+                let message = format!(
+                    "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+                    json_type(&other)
+                );
+                return Err(ApiError::bad_request(message));
+            }
         };
         let api_version = kind.api_version();
         match members.get("kind").and_then(Value::as_str) {

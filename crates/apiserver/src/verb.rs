@@ -35,9 +35,7 @@ use crate::body::Body;
 use crate::body_limit::Received;
 use crate::field_validation::Warnings;
 use crate::kinds::Subresource;
-use crate::negotiate::{
-    Encoding, Format, Representation, content_type, negotiate, wants_aggregated_discovery,
-};
+use crate::negotiate::{Encoding, Format, Representation, negotiate, wants_aggregated_discovery};
 use crate::object::Object;
 use crate::protobuf;
 use crate::reply::Reply;
@@ -50,7 +48,7 @@ use crate::strategy::Part;
 
 use delete_object::Deleted;
 use list::{ListCall, Page};
-use patch::{PatchBody, Rigour};
+use patch::Rigour;
 use watch::WatchCall;
 use write::{How, Subject};
 
@@ -281,7 +279,7 @@ impl Call {
     }
 
     fn patch(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
-        let body = PatchBody::parse(&content_type(&self.headers), &self.body)?;
+        let body = self.patch_body()?;
         let how = self.how(part)?;
         let rigour = Rigour {
             duplicates: body.duplicates(&self.body),
@@ -297,7 +295,7 @@ impl Call {
         let scale = match self.verb {
             Verb::Get => scale::read(&self.shared, subject)?,
             Verb::Patch => {
-                let body = PatchBody::parse(&content_type(&self.headers), &self.body)?;
+                let body = self.patch_body()?;
                 scale::patch(&self.shared, subject, &body, self.how(Part::Main)?)?
             }
             _ => {

@@ -19,6 +19,8 @@ pub(crate) enum Known {
     List(Type),
     /// A JSON object whose values have this type. All member names are accepted.
     Map(Type),
+    /// A string in a list or a map. Null is an empty string.
+    Text,
     /// A JSON patch: an array of [`Known::Operation`] values.
     Operations,
     Operation,
@@ -51,18 +53,23 @@ impl Known {
         match self {
             Known::Custom if name == "metadata" => Known::named("v1", "Pod").member(name),
             Known::Message(id) => member(id, name),
-            Known::Map(value) => Some(Known::of_type(value)),
+            Known::Map(value) => Some(Known::of_item(value)),
             Known::Operation => OPERATION.contains(&name).then_some(Known::Anything),
-            Known::Anything | Known::Custom | Known::List(_) | Known::Operations => {
+            Known::Anything | Known::Custom | Known::List(_) | Known::Text | Known::Operations => {
                 Some(Known::Anything)
             }
         }
     }
 
+    /// Returns whether a member that is null is a missing member, as in Go's structs.
+    pub(super) fn omits_nulls(self) -> bool {
+        matches!(self, Known::Message(_))
+    }
+
     /// Returns the members that are accepted in each item of a JSON array.
     pub(super) fn item(self) -> Known {
         match self {
-            Known::List(item) => Known::of_type(item),
+            Known::List(item) => Known::of_item(item),
             Known::Operations => Known::Operation,
             _ => Known::Anything,
         }
@@ -73,6 +80,14 @@ impl Known {
             Container::One => Known::of_type(field.value),
             Container::List => Known::List(field.value),
             Container::Map => Known::Map(field.value),
+        }
+    }
+
+    fn of_item(value: Type) -> Known {
+        match value {
+            // Go decodes null in a list or a map into the zero value of the type.
+            Type::Text | Type::Bytes => Known::Text,
+            _ => Known::of_type(value),
         }
     }
 

@@ -10,64 +10,64 @@
 //! - the depth and size of the patched object are limited.
 
 mod json;
+mod merge;
 mod refusal;
 mod strategic;
 
 use std::sync::Arc;
 
-use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use super::update::change;
 use super::write::{How, Subject};
 use crate::field_validation::{self, Complaints, Directive, Known, Warnings};
 use crate::kinds::schema::Definition;
-use crate::object::Object;
+use crate::object::{Object, json_type};
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
+use json::Operation;
+
 /// Patch media types that the server accepts for built-in kinds, for error messages.
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
-
-/// Name of the Go type of a decoded JSON object, for error messages.
-const GO_MAP: &str = "map[string]interface {}";
 
 /// Patch media types that the server accepts for custom kinds, for error messages.
 const ACCEPTED_CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
 
 /// The parsed body of a PATCH request, with one variant per type of patch.
 pub(crate) enum PatchBody {
-    Json(Vec<PatchOperation>),
+    Json(Vec<Operation>),
     Merge(Value),
     Strategic(Map<String, Value>),
+    /// A body that is no patch of its type. A missing object is reported before this error.
+    Undecodable(ApiError),
 }
 
 impl PatchBody {
     /// Parses the body of a PATCH request with the given media type.
-    pub(crate) fn parse(media_type: &str, body: &[u8]) -> Result<PatchBody, ApiError> {
-        match media_type {
-            "application/json-patch+json" => {
-                let operations: Vec<PatchOperation> = read(body, "[]handlers.jsonPatchOp")?;
-                json::check(&operations)?;
-                Ok(PatchBody::Json(operations))
-            }
-            "application/merge-patch+json" => {
-                // Go decodes a null into an empty map.
-                let patch: Option<Map<String, Value>> = read(body, GO_MAP)?;
-                Ok(PatchBody::Merge(Value::Object(patch.unwrap_or_default())))
-            }
+    ///
+    /// # Errors
+    ///
+    /// Returns a 415 error if the media type is no supported type of patch.
+    pub(crate) fn parse(
+        media_type: &str,
+        body: &[u8],
+        directive: Directive,
+    ) -> Result<PatchBody, ApiError> {
+        let parsed = match media_type {
+            "application/json-patch+json" => json::parse(body, directive).map(PatchBody::Json),
+            "application/merge-patch+json" => parse_merge(body, directive).map(PatchBody::Merge),
             "application/strategic-merge-patch+json" => {
-                // Go decodes a null into an empty map.
-                let patch: Option<Map<String, Value>> = read(body, GO_MAP)?;
-                Ok(PatchBody::Strategic(patch.unwrap_or_default()))
+                parse_map(body).map(|patch| PatchBody::Strategic(patch.unwrap_or_default()))
             }
             // Kubernetes accepts apply patches. This server does not.
             "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
-                Err(ApiError::unsupported_body(ACCEPTED))
+                return Err(ApiError::unsupported_body(ACCEPTED));
             }
-            _ => Err(ApiError::unsupported_patch()),
-        }
+            _ => return Err(ApiError::unsupported_patch()),
+        };
+        Ok(parsed.unwrap_or_else(PatchBody::Undecodable))
     }
 
     /// Returns messages about duplicate members in the patch, which was parsed from `text`.
@@ -77,12 +77,13 @@ impl PatchBody {
         let known = match self {
             PatchBody::Json(_) => Known::Operations,
             PatchBody::Merge(_) | PatchBody::Strategic(_) => Known::Anything,
+            PatchBody::Undecodable(_) => return Complaints::default(),
         };
         let found = field_validation::read(text, known);
         let found = found.map(|(_, found)| found).unwrap_or_default();
         match self {
             PatchBody::Json(_) => found.about("json patch"),
-            PatchBody::Merge(_) | PatchBody::Strategic(_) => found,
+            _ => found,
         }
     }
 
@@ -93,7 +94,7 @@ impl PatchBody {
     fn shown(&self, patched: &str) -> String {
         match self {
             PatchBody::Strategic(patch) => refusal::GoMap(patch).to_string(),
-            PatchBody::Json(_) | PatchBody::Merge(_) => patched.to_owned(),
+            _ => patched.to_owned(),
         }
     }
 
@@ -107,11 +108,12 @@ impl PatchBody {
     ) -> Result<(), ApiError> {
         match self {
             PatchBody::Merge(patch) => {
-                json_patch::merge(document, patch);
+                apply_merge(document, patch);
                 Ok(())
             }
             PatchBody::Strategic(patch) => apply_strategic(definition(), document, patch),
             PatchBody::Json(operations) => json::apply(operations, document),
+            PatchBody::Undecodable(error) => Err(error.clone()),
         }
     }
 }
@@ -189,25 +191,46 @@ fn apply_strategic(
     Ok(())
 }
 
-fn decoding(cause: &str) -> ApiError {
-    ApiError::bad_request(format!("error decoding patch: {cause}"))
+/// Applies a merge patch to a document.
+fn apply_merge(document: &mut Value, patch: &Value) {
+    if let (Value::Object(members), Value::Object(patch)) = (&mut *document, patch) {
+        merge::merge(members, patch);
+        return;
+    }
+    *document = patch.clone();
+    merge::prune(document);
 }
 
-/// Parses a patch as JSON; error messages contain `wanted`, the name of the expected Go type.
-fn read<T: serde::de::DeserializeOwned>(body: &[u8], wanted: &str) -> Result<T, ApiError> {
-    // The body is parsed into `Value` first, because the last of duplicate members wins and `T` may reject
-    // duplicates.
-    let value = serde_json::from_slice::<Value>(body).and_then(serde_json::from_value);
-    value.map_err(|error| {
-        let found = match body.trim_ascii_start().first() {
-            _ if !error.is_data() => return decoding(&error.to_string()),
-            Some(b'[') => "array",
-            Some(b'{') => "object",
-            Some(b'"') => "string",
-            Some(b't' | b'f') => "bool",
-            _ => "number",
+/// Parses a merge patch: an object, or without validation of fields also a list, which replaces the object.
+fn parse_merge(body: &[u8], directive: Directive) -> Result<Value, ApiError> {
+    let no_patch = || ApiError::bad_request("Invalid JSON Patch");
+    if directive == Directive::Ignore {
+        let patch = serde_json::from_slice(body).map_err(|_| no_patch())?;
+        return match patch {
+            Value::Object(_) | Value::Array(_) => Ok(patch),
+            _ => Err(no_patch()),
         };
-        let cause = format!("json: cannot unmarshal {found} into Go value of type {wanted}");
-        decoding(&cause)
-    })
+    }
+    let patch = parse_map(body)?.ok_or_else(no_patch)?;
+    Ok(Value::Object(patch))
+}
+
+/// Parses a patch that must be an object or null.
+fn parse_map(body: &[u8]) -> Result<Option<Map<String, Value>>, ApiError> {
+    match parse_json(body)? {
+        Value::Null => Ok(None),
+        Value::Object(patch) => Ok(Some(patch)),
+        other => Err(decoding(&format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json_type(&other)
+        ))),
+    }
+}
+
+fn parse_json(body: &[u8]) -> Result<Value, ApiError> {
+    serde_json::from_slice(body).map_err(|error| decoding(&error.to_string()))
+}
+
+fn decoding(cause: &str) -> ApiError {
+    ApiError::bad_request(format!("error decoding patch: {cause}"))
 }

@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use super::Call;
 use super::delete_object::DeleteOptions;
+use super::patch::PatchBody;
 use crate::field_validation::{Directive, Known};
 use crate::kinds::Subresource;
+use crate::negotiate::content_type;
 use crate::protobuf::Expected;
 use crate::request_body;
 use crate::resource::Resource;
@@ -49,6 +51,12 @@ impl Call {
             ))
         })?;
         Ok(value)
+    }
+
+    /// Parses the body of a PATCH request.
+    pub(super) fn patch_body(&self) -> Result<PatchBody, ApiError> {
+        let media_type = content_type(&self.headers);
+        PatchBody::parse(&media_type, &self.body, self.directive())
     }
 
     pub(super) fn delete_options(&self) -> Result<DeleteOptions, ApiError> {

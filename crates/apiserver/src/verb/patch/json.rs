@@ -1,4 +1,10 @@
-//! Applies a JSON patch (RFC 6902) within limits.
+//! Applies a JSON patch (RFC 6902) as Kubernetes' library `gopkg.in/evanphx/json-patch.v4` does, within limits.
+//!
+//! The library accepts more than the RFC:
+//! - a missing `value` is null, and so is a missing member that `test` or `copy` reads;
+//! - `replace` adds a missing member to an object;
+//! - a negative index counts from the end of a list;
+//! - the text before the first slash of a path is ignored.
 //!
 //! Guarantees:
 //! - a patch has at most [`OPERATIONS_MAX`] operations, which copy at most [`COPIED_BYTES_MAX`] bytes and
@@ -6,13 +12,20 @@
 //! - a patch of any object is therefore applied or rejected within seconds;
 //! - the document is never nested deeper than [`DEPTH_MAX`] levels, so recursive functions do not overflow
 //!   the stack.
+//!
+//! Two differences from Kubernetes remain. A `test` of a list that contains null compares the lists, where
+//! Kubernetes fails with a 500 error. A `test` of a value that the same patch has added compares the text that
+//! the server would write for the value, not its text in the patch.
 
-use json_patch::PatchOperation;
-use json_patch::jsonptr::Pointer;
+mod operation;
+mod text;
+
 use serde_json::Value;
 
 use crate::object::{DEPTH_MAX, height};
 use crate::status::ApiError;
+
+pub(super) use operation::{Operation, parse};
 
 /// Maximum number of operations in a patch (`maxJSONPatchOperations` in Kubernetes' `patch.go`).
 const OPERATIONS_MAX: usize = 10_000;
@@ -23,6 +36,14 @@ const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Maximum number of values visited or moved by a patch; Kubernetes has no such limit.
 const STEPS_MAX: usize = 100_000_000;
 
+/// Why an operation fails.
+enum Failure {
+    /// The operation does not apply to the document, or copies too much.
+    Inapplicable,
+    TooDeep,
+    TooManySteps,
+}
+
 /// Bytes copied, and values visited or moved, by a patch so far.
 #[derive(Default)]
 struct Cost {
@@ -30,80 +51,223 @@ struct Cost {
     steps: usize,
 }
 
-/// Rejects a patch with more than [`OPERATIONS_MAX`] operations.
-pub(super) fn check(operations: &[PatchOperation]) -> Result<(), ApiError> {
-    if operations.len() <= OPERATIONS_MAX {
-        return Ok(());
-    }
-    Err(too_large(&format!(
-        "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
-        operations.len()
-    )))
+/// An object or a list of the document, and a key in it that an operation names.
+struct Place<'d> {
+    container: &'d mut Value,
+    key: String,
+    /// Nesting depth of the values in the container.
+    depth: usize,
 }
 
 /// Applies a patch to `document`, which may be partly changed after an error.
-pub(super) fn apply(operations: &[PatchOperation], document: &mut Value) -> Result<(), ApiError> {
+pub(super) fn apply(operations: &[Operation], document: &mut Value) -> Result<(), ApiError> {
     let mut cost = Cost::default();
     for operation in operations {
-        cost.add(operation, document)?;
-        if asserts_absence(operation, document) {
-            continue;
-        }
-        json_patch::patch(document, std::slice::from_ref(operation))
-            .map_err(|_| ApiError::inapplicable())?;
+        step(operation, document, &mut cost)?;
     }
     Ok(())
 }
 
+fn step(operation: &Operation, document: &mut Value, cost: &mut Cost) -> Result<(), Failure> {
+    let path = operation.text("path").ok_or(Failure::Inapplicable)?;
+    match operation.text("op").as_deref() {
+        Some("add") => Place::of(document, &path)?.add_checked(operation.value()?, cost),
+        Some("remove") => Place::of(document, &path)?.remove(cost).map(drop),
+        Some("replace") if path.is_empty() => {
+            let value = operation.value()?;
+            if !value.is_object() && !value.is_array() {
+                return Err(Failure::Inapplicable);
+            }
+            *document = value;
+            Ok(())
+        }
+        Some("replace") => Place::of(document, &path)?.replace(operation.value()?),
+        Some("move") => {
+            let from = operation.text("from").ok_or(Failure::Inapplicable)?;
+            let place = Place::of(document, &from)?;
+            let depth = place.depth;
+            let value = place.remove(cost)?;
+            let place = Place::of(document, &path)?;
+            if place.depth <= depth {
+                return place.add(value, cost);
+            }
+            cost.add(values(&value))?;
+            place.add_checked(value, cost)
+        }
+        Some("copy") => {
+            let from = operation.text("from").ok_or(Failure::Inapplicable)?;
+            let value = Place::of(document, &from)?.read()?.cloned();
+            let value = value.unwrap_or_default();
+            cost.copied_bytes += value.to_string().len();
+            if cost.copied_bytes > COPIED_BYTES_MAX {
+                return Err(Failure::Inapplicable);
+            }
+            Place::of(document, &path)?.add_checked(value, cost)
+        }
+        Some("test") if path.is_empty() => {
+            let equal = operation
+                .raw()
+                .is_some_and(|raw| text::equal(document, raw));
+            equal.then_some(()).ok_or(Failure::Inapplicable)
+        }
+        Some("test") => {
+            let place = Place::of(document, &path)?;
+            let equal = match (place.read()?, operation.raw()) {
+                (None | Some(Value::Null), raw) => raw.is_none(),
+                (Some(value), Some(raw)) => text::equal(value, raw),
+                (Some(_), None) => false,
+            };
+            equal.then_some(()).ok_or(Failure::Inapplicable)
+        }
+        _ => Err(Failure::Inapplicable),
+    }
+}
+
+// === impl Failure ===
+
+impl From<Failure> for ApiError {
+    fn from(failure: Failure) -> ApiError {
+        match failure {
+            Failure::Inapplicable => ApiError::inapplicable(),
+            Failure::TooDeep => ApiError::too_deep(),
+            Failure::TooManySteps => {
+                let message = "Unable to complete the JSON patch: it moves too many values";
+                ApiError::new(413, "RequestEntityTooLarge", message)
+            }
+        }
+    }
+}
+
+// === impl Cost ===
+
 impl Cost {
-    /// Adds the cost of the next operation, or returns an error if a limit is exceeded.
-    fn add(&mut self, operation: &PatchOperation, document: &Value) -> Result<(), ApiError> {
-        let at = |from: &Pointer| document.pointer(from.as_str());
-        let (path, brought) = match operation {
-            PatchOperation::Add(add) => (&*add.path, Some(&add.value)),
-            PatchOperation::Replace(replace) => (&*replace.path, Some(&replace.value)),
-            PatchOperation::Copy(copy) => {
-                let value = at(&copy.from);
-                self.copied_bytes += value.map_or(0, |value| value.to_string().len());
-                (&*copy.path, value)
-            }
-            PatchOperation::Move(moved) => {
-                self.steps += siblings(&moved.from, document);
-                let digs = moved.path.tokens().count() > moved.from.tokens().count();
-                (&*moved.path, at(&moved.from).filter(|_| digs))
-            }
-            PatchOperation::Remove(remove) => (&*remove.path, None),
-            PatchOperation::Test(_) => return Ok(()),
-        };
-        self.steps += siblings(path, document);
-        if let Some(brought) = brought {
-            if matches!(operation, PatchOperation::Move(_)) {
-                self.steps += values(brought);
-            }
-            if path.tokens().count() + height(brought) > DEPTH_MAX {
-                return Err(ApiError::too_deep());
-            }
-        }
-        if self.copied_bytes > COPIED_BYTES_MAX {
-            return Err(too_large(
-                "Unable to complete the JSON patch: the copied values exceed the size limit",
-            ));
-        }
+    /// Adds a number of visited or moved values, or returns an error if the limit is exceeded.
+    fn add(&mut self, steps: usize) -> Result<(), Failure> {
+        self.steps += steps;
         if self.steps > STEPS_MAX {
-            return Err(too_large(
-                "Unable to complete the JSON patch: it moves too many values",
-            ));
+            return Err(Failure::TooManySteps);
         }
         Ok(())
     }
 }
 
-/// Returns the length of the list that contains the value at `path`, or 0 if no list contains it.
-fn siblings(path: &Pointer, document: &Value) -> usize {
-    let parent = path
-        .parent()
-        .and_then(|parent| document.pointer(parent.as_str()));
-    parent.and_then(Value::as_array).map_or(0, Vec::len)
+// === impl Place ===
+
+impl<'d> Place<'d> {
+    /// Finds the container that `path` names; the last segment of the path is the key.
+    fn of(document: &'d mut Value, path: &str) -> Result<Place<'d>, Failure> {
+        let (_, pointer) = path.split_once('/').ok_or(Failure::Inapplicable)?;
+        let mut container = document;
+        let mut depth = 1;
+        let mut rest = pointer;
+        while let Some((segment, after)) = rest.split_once('/') {
+            let key = decoded(segment);
+            let inner = match container {
+                Value::Object(members) => members.get_mut(&key),
+                Value::Array(items) => existing(&key, items.len()).map(|at| &mut items[at]),
+                _ => None,
+            };
+            container = inner.ok_or(Failure::Inapplicable)?;
+            depth += 1;
+            rest = after;
+        }
+        if !container.is_object() && !container.is_array() {
+            return Err(Failure::Inapplicable);
+        }
+        Ok(Place {
+            container,
+            key: decoded(rest),
+            depth,
+        })
+    }
+
+    /// Returns the value, or `None` for a missing member of an object.
+    fn read(&self) -> Result<Option<&Value>, Failure> {
+        match &*self.container {
+            Value::Array(items) => {
+                let at = existing(&self.key, items.len()).ok_or(Failure::Inapplicable)?;
+                Ok(items.get(at))
+            }
+            container => Ok(container.get(&self.key)),
+        }
+    }
+
+    /// Adds a value that may be nested too deeply for this place.
+    fn add_checked(self, value: Value, cost: &mut Cost) -> Result<(), Failure> {
+        self.admit(&value)?;
+        self.add(value, cost)
+    }
+
+    fn add(self, value: Value, cost: &mut Cost) -> Result<(), Failure> {
+        match self.container {
+            Value::Object(members) => drop(members.insert(self.key, value)),
+            Value::Array(items) if self.key == "-" => items.push(value),
+            Value::Array(items) => {
+                cost.add(items.len())?;
+                let at = index(&self.key, items.len() + 1).ok_or(Failure::Inapplicable)?;
+                if at > items.len() {
+                    return Err(Failure::Inapplicable);
+                }
+                items.insert(at, value);
+            }
+            _ => return Err(Failure::Inapplicable),
+        }
+        Ok(())
+    }
+
+    fn replace(self, value: Value) -> Result<(), Failure> {
+        self.read()?;
+        self.admit(&value)?;
+        match self.container {
+            Value::Object(members) => drop(members.insert(self.key, value)),
+            Value::Array(items) => {
+                let at = existing(&self.key, items.len()).ok_or(Failure::Inapplicable)?;
+                items[at] = value;
+            }
+            _ => return Err(Failure::Inapplicable),
+        }
+        Ok(())
+    }
+
+    fn remove(self, cost: &mut Cost) -> Result<Value, Failure> {
+        match self.container {
+            Value::Object(members) => members.remove(&self.key).ok_or(Failure::Inapplicable),
+            Value::Array(items) => {
+                cost.add(items.len())?;
+                let at = existing(&self.key, items.len()).ok_or(Failure::Inapplicable)?;
+                Ok(items.remove(at))
+            }
+            _ => Err(Failure::Inapplicable),
+        }
+    }
+
+    /// Checks that the document does not become too deep with `value` at this place.
+    fn admit(&self, value: &Value) -> Result<(), Failure> {
+        if self.depth + height(value) > DEPTH_MAX {
+            return Err(Failure::TooDeep);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the index of an existing item that `key` names in a list of the given length.
+fn existing(key: &str, length: usize) -> Option<usize> {
+    index(key, length).filter(|at| *at < length)
+}
+
+/// Parses an index as Go's `strconv.Atoi` does; a negative index is relative to `length`.
+fn index(key: &str, length: usize) -> Option<usize> {
+    let at: isize = key.parse().ok()?;
+    if at < 0 {
+        return length.checked_sub(at.unsigned_abs());
+    }
+    usize::try_from(at).ok()
+}
+
+/// Returns a segment of a path with `~1` replaced by a slash and `~0` by a tilde.
+fn decoded(segment: &str) -> String {
+    // The order matters: `~01` is a tilde and a 1.
+    segment.replace("~1", "/").replace("~0", "~")
 }
 
 /// Returns the number of JSON values in `value`, including `value` itself.
@@ -115,75 +279,5 @@ fn values(value: &Value) -> usize {
     }
 }
 
-/// Returns whether the operation is a `test` for `null` of an absent member, which kube-rs sends.
-///
-/// Kubernetes accepts such a test, but the crate `json_patch` rejects it.
-fn asserts_absence(operation: &PatchOperation, document: &Value) -> bool {
-    let PatchOperation::Test(test) = operation else {
-        return false;
-    };
-    let path: &Pointer = &test.path;
-    let Some((parent, member)) = path.split_back() else {
-        return false;
-    };
-    let parent = document.pointer(parent.as_str()).and_then(Value::as_object);
-    test.value.is_null() && parent.is_some_and(|parent| !parent.contains_key(&*member.decoded()))
-}
-
-fn too_large(message: &str) -> ApiError {
-    ApiError::new(413, "RequestEntityTooLarge", message)
-}
-
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn patched(document: &mut Value, patch: Value) -> Result<(), ApiError> {
-        let operations: Vec<PatchOperation> = serde_json::from_value(patch).unwrap();
-        apply(&operations, document)
-    }
-
-    fn nested(levels: usize) -> Value {
-        (1..levels).fold(json!([]), |inner, _| json!([inner]))
-    }
-
-    #[test]
-    fn an_operation_beyond_the_nesting_limit_is_rejected() {
-        let deepest = nested(DEPTH_MAX - 1);
-        let mut document = json!({"a": {}, "b": deepest});
-        let into = "/a/x";
-        for dig in [
-            json!({"op": "add", "path": into, "value": deepest}),
-            json!({"op": "copy", "from": "/b", "path": into}),
-            json!({"op": "move", "from": "/b", "path": into}),
-        ] {
-            let refused = patched(&mut document, json!([dig])).unwrap_err();
-            assert_eq!(refused, ApiError::too_deep(), "{dig}");
-        }
-        let replace = json!({"op": "replace", "path": "/a", "value": nested(DEPTH_MAX)});
-        assert!(patched(&mut document, json!([replace])).is_err());
-        let allowed = json!([
-            {"op": "move", "from": "/b", "path": "/c"},
-            {"op": "replace", "path": "/a", "value": deepest},
-        ]);
-        patched(&mut document, allowed).unwrap();
-        assert_eq!(height(&document), DEPTH_MAX);
-    }
-
-    #[test]
-    fn ten_thousand_insertions_into_a_long_list_are_rejected() {
-        let long = || json!({"list": vec![0; 100_000], "deep": {"er": {}}});
-        let at_front = json!({"op": "add", "path": "/list/0", "value": 1});
-        let there = json!({"op": "move", "from": "/list", "path": "/deep/er"});
-        let back = json!({"op": "move", "from": "/deep/er", "path": "/list"});
-        let few = json!(vec![&at_front; 100]);
-        patched(&mut long(), few).unwrap();
-        for pair in [[&at_front, &at_front], [&there, &back]] {
-            let many = json!(vec![pair; 2_000].concat());
-            let refused = patched(&mut long(), many).unwrap_err();
-            assert_eq!(refused.code(), 413, "{refused}");
-        }
-    }
-}
+mod tests;

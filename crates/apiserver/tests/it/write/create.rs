@@ -196,7 +196,7 @@ async fn invalid_creations_are_rejected_with_kubernetes_message() {
         ),
         (
             json!([]),
-            "400 BadRequest: the object provided is unrecognized (must be of type Pod)",
+            r#"400 BadRequest: couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#,
         ),
     ] {
         assert_eq!(with(&server, "POST", PODS, &body).await.refusal(), expected);

@@ -1,0 +1,112 @@
+//! Parses the operations of a JSON patch, with Kubernetes' messages.
+//!
+//! Guarantees: `op`, `path` and `from` are strings, unless the request has `fieldValidation=Ignore`. As in
+//! Kubernetes, only the application of the patch detects missing members and unknown operations.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{Failure, OPERATIONS_MAX};
+use crate::field_validation::Directive;
+use crate::object::json_type;
+use crate::status::ApiError;
+use crate::verb::patch::{decoding, parse_json};
+
+/// One operation of a JSON patch.
+pub(crate) struct Operation(Members);
+
+/// The texts of an operation's members. The text of a member that is null is `None`.
+type Members = BTreeMap<String, Option<Box<RawValue>>>;
+
+/// Parses a JSON patch. Null is a patch without operations.
+///
+/// # Errors
+///
+/// Returns a 400 error if the body has another type, and a 413 error if it has too many operations.
+pub(in crate::verb::patch) fn parse(
+    body: &[u8],
+    directive: Directive,
+) -> Result<Vec<Operation>, ApiError> {
+    check_types(&parse_json(body)?, directive)?;
+    let sent = serde_json::from_slice::<Option<Vec<Option<Members>>>>(body);
+    let sent = sent.map_err(|error| decoding(&error.to_string()))?;
+    let operations = sent.unwrap_or_default();
+    if operations.len() > OPERATIONS_MAX {
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
+            operations.len()
+        );
+        return Err(ApiError::new(413, "RequestEntityTooLarge", message));
+    }
+    // An operation that is null has no members.
+    let operations = operations.into_iter().map(Option::unwrap_or_default);
+    Ok(operations.map(Operation).collect())
+}
+
+/// Checks the JSON types of a patch and of its operations.
+fn check_types(patch: &Value, directive: Directive) -> Result<(), ApiError> {
+    // Without validation, Kubernetes decodes only into the types of the patch library.
+    let validates = directive != Directive::Ignore;
+    let wrong = |value: &Value, wanted: &str| {
+        let why = format!(
+            "json: cannot unmarshal {} into Go {wanted}",
+            json_type(value)
+        );
+        if validates {
+            decoding(&why)
+        } else {
+            ApiError::bad_request(why)
+        }
+    };
+    let (list, item) = if validates {
+        ("[]handlers.jsonPatchOp", "handlers.jsonPatchOp")
+    } else {
+        ("jsonpatch.Patch", "jsonpatch.Operation")
+    };
+    let operations = match patch {
+        Value::Null => return Ok(()),
+        Value::Array(operations) => operations,
+        other => return Err(wrong(other, &format!("value of type {list}"))),
+    };
+    for operation in operations {
+        let members = match operation {
+            Value::Null => continue,
+            Value::Object(members) => members,
+            other => return Err(wrong(other, &format!("value of type {item}"))),
+        };
+        let texts = ["op", "path", "from"].into_iter().filter(|_| validates);
+        for member in texts {
+            match members.get(member) {
+                None | Some(Value::Null | Value::String(_)) => {}
+                Some(other) => {
+                    let wanted = format!("struct field jsonPatchOp.{member} of type string");
+                    return Err(wrong(other, &wanted));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Operation {
+    /// Returns a member that must be a string, or `None` if it is missing or has another type.
+    pub(super) fn text(&self, member: &str) -> Option<String> {
+        let raw = self.0.get(member)?.as_deref()?;
+        serde_json::from_str(raw.get()).ok()
+    }
+
+    /// Returns the text of the value, or `None` if the value is missing or null.
+    pub(super) fn raw(&self) -> Option<&RawValue> {
+        self.0.get("value")?.as_deref()
+    }
+
+    /// Returns the value, which is null if it is missing.
+    pub(super) fn value(&self) -> Result<Value, Failure> {
+        let Some(raw) = self.raw() else {
+            return Ok(Value::Null);
+        };
+        serde_json::from_str(raw.get()).map_err(|_| Failure::Inapplicable)
+    }
+}

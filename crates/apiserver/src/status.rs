@@ -256,11 +256,10 @@ impl ApiError {
         ApiError::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// Returns the 409 error for a create request whose name belongs to an object that is being deleted.
-    pub(crate) fn being_deleted(kind: &Kind, name: &str) -> ApiError {
-        let mut error = ApiError::already_exists(kind, name);
-        error.0.message.insert_str(0, "object is being deleted: ");
-        error
+    /// Adds to the 409 error of a create request that the object with the name is being deleted.
+    pub(crate) fn being_deleted(mut self) -> ApiError {
+        self.0.message.insert_str(0, "object is being deleted: ");
+        self
     }
 
     /// Returns the 409 error for a create request with `generateName` if every name tried is in use.

@@ -38,6 +38,7 @@ pub(crate) fn create(
 ) -> Result<Arc<Entry>, ApiError> {
     let mut object = object;
     let namespace = settle_namespace(resource, namespace, &mut object, how)?;
+    let revision = object.text("resourceVersion").to_owned();
     prepare(shared, resource, &mut object, how)?;
     if !object.text("name").is_empty() || object.text("generateName").is_empty() {
         check_metadata(resource, &object)?;
@@ -52,6 +53,7 @@ pub(crate) fn create(
         },
     };
     check_namespace(shared, &state, subject, how)?;
+    check_revision(&revision, how)?;
     let key: Arc<str> =
         settle_name(&mut state, resource, namespace.as_deref(), &mut object)?.into();
     (resource.strategy.hooks.prepare_create)(&mut object);
@@ -60,7 +62,14 @@ pub(crate) fn create(
         object.set_meta("uid", Some(json!(uid)));
     }
     if how.dry_run {
-        return Ok(Arc::new(Entry::new(resource, key, object.members(), 0)));
+        // Kubernetes returns the revision that the client has sent, and stores nothing.
+        let revision = revision.parse().unwrap_or(0);
+        return Ok(Arc::new(Entry::new(
+            resource,
+            key,
+            object.members(),
+            revision,
+        )));
     }
     let revision = state.next_revision();
     let entry = Arc::new(Entry::new(
@@ -111,16 +120,6 @@ fn prepare(
     how: How,
 ) -> Result<(), ApiError> {
     if how.origin == Origin::Request {
-        // Kubernetes ignores a revision that is no number.
-        if object
-            .text("resourceVersion")
-            .parse::<u64>()
-            .is_ok_and(|revision| revision != 0)
-        {
-            return Err(ApiError::unexplained(
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
         let wiped = [
             "uid",
             "creationTimestamp",
@@ -189,6 +188,17 @@ fn check_namespace(
     }
 }
 
+/// Checks that a client has not set a revision. Kubernetes ignores one that is no number, and does not check
+/// a dry run.
+fn check_revision(sent: &str, how: How) -> Result<(), ApiError> {
+    let is_revision = sent.parse::<u64>().is_ok_and(|revision| revision != 0);
+    if is_revision && how.origin == Origin::Request && !how.dry_run {
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(ApiError::unexplained(message));
+    }
+    Ok(())
+}
+
 fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> {
     let mut errors = resource.strategy.metadata.check_new(object);
     errors.extend((resource.strategy.hooks.validate)(object));
@@ -218,15 +228,18 @@ fn settle_name(
     if !name.is_empty() {
         let key = resource.key(namespace, &name);
         if taken(state, &key) {
-            return Err(match state.newest(resource.collection, &key) {
-                Some(entry) if Object::stored(entry.object(resource)).is_deleting() => {
-                    ApiError::being_deleted(&resource.kind, &name)
-                }
-                // A request that also has a prefix gets this error too, although no name is generated.
-                _ if !object.text("generateName").is_empty() => {
-                    ApiError::no_free_name(&resource.kind, &name)
-                }
-                _ => ApiError::already_exists(&resource.kind, &name),
+            // A request that also has a prefix gets the error of generated names, although none is generated.
+            let error = match object.text("generateName") {
+                "" => ApiError::already_exists(&resource.kind, &name),
+                _ => ApiError::no_free_name(&resource.kind, &name),
+            };
+            let is_deleting =
+                |entry: &Arc<Entry>| Object::stored(entry.object(resource)).is_deleting();
+            let newest = state.newest(resource.collection, &key);
+            return Err(if newest.is_some_and(is_deleting) {
+                error.being_deleted()
+            } else {
+                error
             });
         }
         return Ok(key);

@@ -40,7 +40,9 @@ pub(crate) fn put(
             parsed_revision(object.text("resourceVersion"))?;
         }
         let mut new = object.clone();
-        new.set_meta("resourceVersion", None);
+        if !how.dry_run {
+            new.set_meta("resourceVersion", None);
+        }
         match create(shared, resource, subject.namespace, new, how) {
             // Another client has created the object, so the loop updates it.
             Err(error) if error.reason() == "AlreadyExists" => {}

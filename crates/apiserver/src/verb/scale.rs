@@ -1,14 +1,14 @@
 //! Reads and writes the `scale` subresource, which represents the replicas of an object as a `Scale`.
 //!
 //! Guarantees:
-//! - a `Scale` has the revision of its object. A write that contains another revision is rejected with a
+//! - a `Scale` has the revision and the uid of its object. A write that contains others is rejected with a
 //!   conflict;
 //! - a write changes only `spec.replicas` of the object.
 
 use serde_json::{Value, json};
 
 use super::patch::PatchBody;
-use super::update::change;
+use super::update::{change, check_uid};
 use super::write::{How, Subject};
 use crate::kinds::schema::Schema;
 use crate::object::Object;
@@ -59,6 +59,8 @@ fn write(
     let kind = &subject.resource.kind;
     let entry = change(shared, subject, how, |object| {
         let scale = compute(object)?;
+        let uid = scale["metadata"]["uid"].as_str().unwrap_or_default();
+        check_uid(subject, uid, object.text("uid"), how)?;
         let replicas = match &scale["spec"]["replicas"] {
             Value::Null => 0,
             replicas => replicas
@@ -100,26 +102,62 @@ fn scale_of(object: &Object) -> Value {
     .filter_map(|member| Some((member.to_owned(), object.meta(member)?.clone())))
     .collect();
     let number = |part: &str| object.get(part).and_then(|part| part["replicas"].as_i64());
-    json!({
+    let mut scale = json!({
         "apiVersion": "autoscaling/v1",
         "kind": "Scale",
         "metadata": metadata,
-        // An absent `spec.replicas` means one replica.
-        "spec": {"replicas": number("spec").unwrap_or(1)},
-        "status": {"replicas": number("status").unwrap_or(0), "selector": selector_of(object)},
-    })
+        "spec": {},
+        "status": {"replicas": number("status").unwrap_or(0)},
+    });
+    // Go omits these members if they are empty. An absent `spec.replicas` of the object means one replica.
+    let replicas = number("spec").unwrap_or(1);
+    if replicas != 0 {
+        scale["spec"]["replicas"] = json!(replicas);
+    }
+    let selector = selector_of(object);
+    if !selector.is_empty() {
+        scale["status"]["selector"] = json!(selector);
+    }
+    scale
 }
 
-/// Returns the labels in `spec.selector` as text such as `app=a,tier=b`, without `matchExpressions`.
+/// Returns `spec.selector` as text such as `app=a,tier in (b,c)`, sorted by label.
 fn selector_of(object: &Object) -> String {
     let Some(selector) = object.get("spec").map(|spec| &spec["selector"]) else {
         return String::new();
     };
-    let labels = selector["matchLabels"].as_object().or(selector.as_object());
-    let terms: Vec<String> = labels
-        .into_iter()
-        .flatten()
-        .filter_map(|(label, value)| Some(format!("{label}={}", value.as_str()?)))
-        .collect();
+    let expressions = selector["matchExpressions"].as_array();
+    let is_map = expressions.is_none() && !selector["matchLabels"].is_object();
+    let labels = if is_map {
+        selector.as_object()
+    } else {
+        selector["matchLabels"].as_object()
+    };
+    let labels = labels.into_iter().flatten();
+    let labels = labels.filter_map(|(label, value)| {
+        let term = format!("{label}={}", value.as_str()?);
+        Some((label.as_str(), term))
+    });
+    let expressions = expressions.into_iter().flatten();
+    let mut terms: Vec<_> = labels.chain(expressions.filter_map(term)).collect();
+    terms.sort_by_key(|(label, _)| *label);
+    let terms: Vec<_> = terms.into_iter().map(|(_, term)| term).collect();
     terms.join(",")
+}
+
+/// Returns the label and the text of one item of `matchExpressions`.
+fn term(expression: &Value) -> Option<(&str, String)> {
+    let label = expression["key"].as_str()?;
+    let values = expression["values"].as_array().into_iter().flatten();
+    let mut values: Vec<_> = values.filter_map(Value::as_str).collect();
+    values.sort_unstable();
+    let values = values.join(",");
+    let term = match expression["operator"].as_str()? {
+        "In" => format!("{label} in ({values})"),
+        "NotIn" => format!("{label} notin ({values})"),
+        "Exists" => label.to_owned(),
+        "DoesNotExist" => format!("!{label}"),
+        _ => return None,
+    };
+    Some((label, term))
 }

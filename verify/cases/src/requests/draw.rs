@@ -18,6 +18,20 @@ use super::{
 /// Maximum number of watches in a program.
 const WATCHES: usize = 4;
 
+/// Commands at the start of each program, after which each variable has a value.
+const FIRST: &str = r#"> DO POST /api/v1/namespaces/$ns/configmaps
+  {"metadata": {"name": "first"}}
+
+> SET rv1 /metadata/resourceVersion
+
+> SET rv2 /metadata/resourceVersion
+
+> SET rv3 /metadata/resourceVersion
+
+> SET state /metadata/resourceVersion
+
+> SET uid1 /metadata/uid"#;
+
 /// Name of the object whose change ends a watch, unless the watch selects another name.
 const MARKED: &str = "marked";
 
@@ -58,6 +72,8 @@ struct Draw {
     /// The kinds that this program uses.
     kinds: Vec<&'static Kind>,
     watches: usize,
+    /// Whether an earlier request generates a name. With two, the order of the objects would be random.
+    has_generated: bool,
 }
 
 impl Program {
@@ -70,6 +86,7 @@ impl Program {
             random,
             kinds,
             watches: 0,
+            has_generated: false,
         };
         let units = (0..length).map(|_| draw.unit()).collect();
         Self {
@@ -81,6 +98,7 @@ impl Program {
     /// Returns the program as the text of a case.
     pub(super) fn text(&self, title: &str) -> String {
         let mut blocks = vec![format!("# {title}")];
+        blocks.push(FIRST.to_owned());
         blocks.extend(self.units.iter().map(|unit| unit.text.clone()));
         blocks.extend(self.kinds.iter().map(|kind| fresh(kind, "")));
         let watched = self.units.iter().filter_map(|unit| unit.watched.as_ref());
@@ -207,7 +225,8 @@ impl Draw {
         let mut object = kind.object(&mut self.random, name);
         if self.random.chance(5) {
             object["metadata"]["generateName"] = "g-".into();
-        } else if self.random.chance(3) {
+        } else if self.random.chance(3) && !self.has_generated {
+            self.has_generated = true;
             // It is valid, because an error would contain the generated name.
             object = kind.minimal("");
             object["metadata"] = json!({"generateName": "g-"});
@@ -368,9 +387,11 @@ impl Draw {
         let version = self.random.weighted(&[
             (50, ""),
             (15, "resourceVersion=0"),
-            (10, "resourceVersion=$rv1"),
+            (5, "resourceVersion=$rv1"),
+            (5, "resourceVersion=$state"),
             (10, "resourceVersion=$rv2&resourceVersionMatch=NotOlderThan"),
-            (10, "resourceVersion=$rv1&resourceVersionMatch=Exact"),
+            (5, "resourceVersion=$rv1&resourceVersionMatch=Exact"),
+            (5, "resourceVersion=$state&resourceVersionMatch=Exact"),
             (2, "resourceVersion=0&resourceVersionMatch=Exact"),
             (2, "resourceVersionMatch=Exact"),
             (2, "resourceVersion=x"),
@@ -391,9 +412,13 @@ impl Draw {
         if is_paged || is_next {
             request.text.push_str("\n\n> SET next /metadata/continue");
         }
-        let mut unit = self.stored(request);
-        unit.text = format!("{}\n\n{}", fresh(kind, "DO "), unit.text);
-        unit
+        if self.random.chance(30) {
+            // Only lists and watches use the revision of a list: other programs have changed it too.
+            request
+                .text
+                .push_str("\n\n> SET state /metadata/resourceVersion");
+        }
+        Unit::of(format!("{}\n\n{}", fresh(kind, "DO "), request.text))
     }
 
     fn watch(&mut self, kind: &'static Kind) -> Unit {
@@ -408,7 +433,8 @@ impl Draw {
         let version = self.random.weighted(&[
             (20, ""),
             (15, "resourceVersion=0"),
-            (40, "resourceVersion=$rv1"),
+            (30, "resourceVersion=$rv1"),
+            (10, "resourceVersion=$state"),
             (
                 20,
                 "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",

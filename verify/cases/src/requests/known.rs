@@ -14,7 +14,7 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
     let (of_real, of_embedded) = (status(real)?, status(embedded)?);
     let only = |mark: char| only(difference, mark);
     if of_real == 422 && of_embedded != 422 {
-        if real.contains("error decoding from json") || real.contains("illegal base64") {
+        if real.contains("error decoding from json") || real.contains("unrecognized type:") {
             return Some("types_are_not_checked");
         }
         let is_metadata = |field: &&str| field.starts_with("metadata");
@@ -31,6 +31,29 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
         && only('+') == [r#""items": [],"#]
     {
         return Some("null_items_of_partial_lists");
+    }
+    let is_empty = |line: &str| {
+        line.starts_with('"')
+            && [": {},", ": [],", ": null,"]
+                .iter()
+                .any(|end| line.ends_with(end))
+    };
+    if of_real == of_embedded
+        && only('-').is_empty()
+        && matches!(&*only('+'), [line] if is_empty(line))
+    {
+        return Some("types_are_not_checked");
+    }
+    let is_scale = difference
+        .script
+        .lines()
+        .next()
+        .is_some_and(|line| line.ends_with("/scale"));
+    let is_revision =
+        |lines: Vec<String>| matches!(&*lines, [line] if line.starts_with("\"resourceVersion\""));
+    if is_scale && of_real == of_embedded && is_revision(only('-')) && is_revision(only('+')) {
+        // kube-apiserver stores that the subresource manages the replicas.
+        return Some("server_side_apply");
     }
     let is_wrong_kind = |text: &str| text.contains(" cannot be handled as a ");
     if of_real == 400 && of_embedded == 400 && is_wrong_kind(real) && is_wrong_kind(embedded) {

@@ -325,6 +325,6 @@ fn replica_set(random: &mut Rng) -> Value {
 pub(super) fn status(random: &mut Rng, kind: &Kind) -> Value {
     match kind.kind {
         "Pod" => json!({"phase": *random.one(&["Pending", "Running", "Failed"])}),
-        _ => json!({"replicas": random.u32(0..3), "readyReplicas": random.u32(0..3)}),
+        _ => json!({"replicas": random.u32(0..3), "readyReplicas": random.u32(1..3)}),
     }
 }

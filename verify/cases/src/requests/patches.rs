@@ -23,7 +23,12 @@ const POINTERS: [&str; 12] = [
 ];
 
 /// Members for which kube-apiserver sets a default.
-const DEFAULTED: [&str; 3] = ["/spec/replicas", "/spec/containers/0/image", "/type"];
+const DEFAULTED: [&str; 4] = [
+    "/spec",
+    "/spec/replicas",
+    "/spec/containers/0/image",
+    "/type",
+];
 
 /// Draws a patch: its content type and its document.
 pub(super) fn patch(random: &mut Rng, kind: &Kind) -> (&'static str, Value) {
@@ -68,7 +73,12 @@ fn operation(random: &mut Rng, kind: &Kind) -> Value {
     };
     let mut operation = json!({"op": op, "path": path});
     match op {
-        "copy" | "move" => operation["from"] = pointer(random, kind).into(),
+        "copy" | "move" => {
+            let from = pointer(random, kind);
+            // The two servers have different revisions and uids.
+            let is_drawn = matches!(from, "/metadata/resourceVersion" | "/metadata/uid");
+            operation["from"] = if is_drawn { "/metadata/name" } else { from }.into();
+        }
         "remove" => {}
         _ => operation["value"] = value(random, kind, path),
     }

@@ -1,5 +1,7 @@
 //! Runs a program on both servers, and finds the first command with different responses.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, Result};
 use futures_util::future;
 
@@ -77,34 +79,53 @@ impl Sides {
         if let Some(bug) = self.bug {
             bug.answer(&mut embedded);
         }
-        let statuses = statuses(&case, &real);
-        let texts = trace::texts(&real).into_iter().zip(trace::texts(&embedded));
-        let (mut known, mut difference) = (Vec::new(), None);
-        for (step, (real, embedded)) in case.steps.iter().zip(texts) {
-            if real == embedded {
+        let mut outcome = Outcome {
+            statuses: statuses(&case, &real),
+            case,
+            known: Vec::new(),
+            difference: None,
+        };
+        if trace::texts(&real) != trace::texts(&embedded) {
+            outcome.find(&real, &embedded);
+        }
+        Ok(outcome)
+    }
+}
+
+impl Outcome {
+    /// Finds the first command whose answers differ.
+    ///
+    /// A revision that only one server sends changes the ranks in earlier answers too. So the first answers
+    /// are compared without the later ones.
+    fn find(&mut self, real: &[Answer], embedded: &[Answer]) {
+        let mut passed = BTreeSet::new();
+        for end in 1..=self.case.steps.len() {
+            let texts = trace::texts(&real[..end])
+                .into_iter()
+                .zip(trace::texts(&embedded[..end]));
+            let different = texts
+                .enumerate()
+                .filter(|(at, (real, embedded))| real != embedded && !passed.contains(at));
+            // The last one is the cause, if it differs.
+            let Some((at, (real, embedded))) = different.last() else {
                 continue;
-            }
-            let script = step.script().to_owned();
+            };
+            let script = self.case.steps[at].script().to_owned();
             let found = Difference {
                 script,
                 real,
                 embedded,
             };
             let Some(name) = known::name(&found) else {
-                difference = Some(found);
-                break;
+                self.difference = Some(found);
+                return;
             };
-            known.push(name);
+            self.known.push(name);
             if !known::is_harmless(&found) {
-                break;
+                return;
             }
+            passed.insert(at);
         }
-        Ok(Outcome {
-            case,
-            statuses,
-            known,
-            difference,
-        })
     }
 }
 

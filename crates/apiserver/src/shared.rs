@@ -22,7 +22,9 @@ use crate::request_log::Recorder;
 use crate::resource::{CollectionId, Registry, Resource};
 use crate::response_budget::ResponseBudget;
 use crate::status::ApiError;
-use crate::storage::{Compacted, Disk, Entry, OBJECT_BYTES_MAX, Pending, Storage, Write};
+use crate::storage::{
+    Compacted, Disk, Entry, OBJECT_BYTES_MAX, Pending, Remaining, Storage, Write,
+};
 use crate::watch_cache::{Cache, WatcherId};
 
 /// Maximum time that a request waits for a revision that the store has not reached yet.
@@ -52,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) requests: Arc<Recorder>,
     pub(crate) body_limit: Arc<BodyLimit>,
     pub(crate) response_budget: Arc<ResponseBudget>,
+    /// The number of objects after recent pages of lists.
+    pub(crate) remaining: Mutex<Remaining>,
     /// The open data directory, if any. Lock order: `disk` before `state`.
     pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
@@ -89,6 +93,7 @@ impl Shared {
             requests,
             body_limit: Arc::default(),
             response_budget: Arc::default(),
+            remaining: Mutex::default(),
             disk: OnceLock::new(),
             state: Mutex::new(State {
                 storage,

@@ -20,6 +20,7 @@ mod event;
 mod no_disk;
 mod outlived;
 mod pending;
+mod remaining;
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -41,6 +42,7 @@ pub(crate) use event::{Event, EventType, Shape, TableShape, write_frame};
 pub(crate) use no_disk::Disk;
 use outlived::Outlived;
 pub(crate) use pending::{Batch, Pending, Ticket, Write};
+pub(crate) use remaining::{Position, Remaining};
 
 /// Maximum number of events in the log of one collection.
 ///
@@ -69,6 +71,8 @@ type Objects = OrdMap<Arc<str>, Arc<Entry>>;
 /// The objects and events of all collections, with one common revision.
 pub(crate) struct Storage {
     revision: u64,
+    /// Number of times that the store was reset to an older revision.
+    epoch: u64,
     collections: Vec<Collection>,
     /// Approximate memory of all stored objects in bytes.
     object_bytes: usize,
@@ -96,6 +100,8 @@ struct Collection {
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) revision: u64,
+    /// Number of resets to an older revision before this state. Within one epoch, a revision names one state.
+    pub(crate) epoch: u64,
     objects: Objects,
 }
 
@@ -117,6 +123,7 @@ impl Storage {
     pub(crate) fn new(collections: usize) -> Storage {
         Storage {
             revision: 0,
+            epoch: 0,
             collections: (0..collections).map(|_| Collection::default()).collect(),
             object_bytes: 0,
             history_bytes: 0,
@@ -156,6 +163,7 @@ impl Storage {
     pub(crate) fn snapshot(&self, collection: CollectionId) -> Snapshot {
         Snapshot {
             revision: self.revision,
+            epoch: self.epoch,
             objects: self.collections[collection.0].objects.clone(),
         }
     }
@@ -278,6 +286,7 @@ impl Storage {
         let objects = self.collections.iter().flat_map(|one| one.objects.values());
         self.object_bytes = objects.map(|entry| entry.bytes()).sum();
         self.revision = revision;
+        self.epoch += 1;
         self.compact();
         Ok(())
     }
@@ -362,6 +371,7 @@ impl Rewind {
         }
         Snapshot {
             revision: self.target,
+            epoch: self.snapshot.epoch,
             objects,
         }
     }

@@ -7,6 +7,8 @@
 //!   response is a 410 error with a new continue token, which continues the list from the current state;
 //! - the revision of the list is the revision of the listed state, not the largest revision of the items;
 //! - the body is written in chunks while the client reads it;
+//! - the time of a page does not depend on the number of objects after it, except for the first page of one
+//!   namespace and for a continue token that the server has not returned recently;
 //! - lists of custom kinds have `items` before `metadata`, as in Kubernetes.
 
 mod body;
@@ -19,7 +21,7 @@ use crate::route::{ListOptions, Revision};
 use crate::selector::Selection;
 use crate::shared::Shared;
 use crate::status::ApiError;
-use crate::storage::{Compacted, Entry, Snapshot};
+use crate::storage::{Compacted, Entry, Position, Snapshot};
 
 pub(crate) use body::{write, write_protobuf};
 use token::ContinueToken;
@@ -81,7 +83,7 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
         None => begin(shared, &call).await?,
     };
     let prefix = prefix(call.resource, call.namespace);
-    Ok(page(&start, &prefix, &selection))
+    Ok(page(shared, call.resource, &start, &prefix, &selection))
 }
 
 /// Returns the key prefix of the listed objects: `<namespace>/`, or nothing for all namespaces.
@@ -163,7 +165,13 @@ fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, Ap
     })
 }
 
-fn page(start: &Start, prefix: &str, selection: &Selection) -> Page {
+fn page(
+    shared: &Shared,
+    resource: &Resource,
+    start: &Start,
+    prefix: &str,
+    selection: &Selection,
+) -> Page {
     let limit = start.limit.unwrap_or(usize::MAX);
     let mut entries = Vec::new();
     let mut range = start.snapshot.range(prefix, &start.from).peekable();
@@ -177,19 +185,32 @@ fn page(start: &Start, prefix: &str, selection: &Selection) -> Page {
     // As in Kubernetes, a list of one name has one page.
     let more = range.peek().is_some() && selection.fields.required_name().is_none();
     let revision = start.snapshot.revision;
-    let continue_token = entries.last().filter(|_| more).map(|last: &Arc<Entry>| {
-        let token = ContinueToken {
-            revision: Some(revision),
-            start: format!("{}\0", &last.key[prefix.len()..]),
+    // An empty page has no last object, so it has no continue token either.
+    let next = entries.last().filter(|_| more);
+    let next = next.map(|last| format!("{}\0", &last.key[prefix.len()..]));
+    let remaining = next.as_ref().filter(|_| selection.is_everything());
+    let remaining = remaining.map(|next| {
+        let at = |from: &str| Position {
+            collection: resource.collection,
+            epoch: start.snapshot.epoch,
+            revision,
+            prefix: prefix.to_owned(),
+            start: from.to_owned(),
         };
-        token.encode()
+        let listed = match (prefix, start.from.as_str()) {
+            ("", "") => Some(start.snapshot.len()),
+            (_, from) => shared.remaining.lock().get(&at(from)),
+        };
+        let remaining = match listed {
+            Some(listed) => listed - entries.len(),
+            None => range.count(),
+        };
+        shared.remaining.lock().keep(at(next), remaining);
+        remaining
     });
-    let remaining = (more && selection.is_everything()).then(|| {
-        if prefix.is_empty() && start.from.is_empty() {
-            start.snapshot.len() - entries.len()
-        } else {
-            range.count()
-        }
+    let continue_token = next.map(|start| {
+        let revision = Some(revision);
+        ContinueToken { revision, start }.encode()
     });
     Page {
         revision,

@@ -143,3 +143,17 @@ async fn a_page_that_ends_with_the_last_object_has_no_token() {
     let page = get(&server, &format!("{PODS}?limit=2")).await;
     assert_eq!((page.names().len(), page.continue_token()), (2, None));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_remaining_count_is_that_of_the_listed_state_after_the_store_went_back() {
+    let server = pods(&["a", "b", "c", "d", "e"]);
+    server.create(pod("f")).unwrap();
+    let first = get(&server, &format!("{PODS}?limit=2")).await;
+    assert_eq!(first.json["metadata"]["remainingItemCount"], 4);
+
+    server.faults().restart_at(5).unwrap();
+    server.create(pod("aa")).unwrap();
+    let second = get(&server, &next(&first, 1)).await;
+    assert_eq!((second.revision(), second.names()), ("6", vec!["c"]));
+    assert_eq!(second.json["metadata"]["remainingItemCount"], 2);
+}

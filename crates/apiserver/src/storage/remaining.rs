@@ -1,0 +1,84 @@
+//! Remembers how many objects follow a page of a list, so that the next page need not count them.
+//!
+//! The objects of a list are those of one revision, and its pages follow each other. The number of objects
+//! from the start of a page on is therefore the number of the previous page without the objects of that page.
+//!
+//! Guarantees: at most [`COUNTS_MAX`] counts are kept. Without a kept count, for example after the count was
+//! replaced by newer ones or for a continue token that the client constructed, the objects are counted again.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::resource::CollectionId;
+
+/// Maximum number of kept counts; above it, the oldest one is dropped.
+///
+/// One client that reads pages needs one count at a time.
+const COUNTS_MAX: usize = 1_024;
+
+/// Start of a page of a list at one revision.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub(crate) collection: CollectionId,
+    /// [`Snapshot::epoch`](super::Snapshot::epoch) and revision of the list.
+    pub(crate) epoch: u64,
+    pub(crate) revision: u64,
+    /// Key prefix of the listed objects.
+    pub(crate) prefix: String,
+    /// Minimum key of the objects in the page, without the prefix.
+    pub(crate) start: String,
+}
+
+/// The number of objects from some positions to the end of the list.
+#[derive(Debug, Default)]
+pub(crate) struct Remaining {
+    counts: BTreeMap<Position, usize>,
+    /// The positions in `counts`, oldest first.
+    order: VecDeque<Position>,
+}
+
+impl Remaining {
+    /// Returns the number of objects of the list from `position` on, if it is kept.
+    pub(crate) fn get(&self, position: &Position) -> Option<usize> {
+        self.counts.get(position).copied()
+    }
+
+    pub(crate) fn keep(&mut self, position: Position, count: usize) {
+        if self.counts.insert(position.clone(), count).is_some() {
+            return;
+        }
+        self.order.push_back(position);
+        if self.order.len() > COUNTS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.counts.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(start: usize) -> Position {
+        Position {
+            collection: CollectionId(0),
+            epoch: 0,
+            revision: 1,
+            prefix: String::new(),
+            start: format!("n/{start}"),
+        }
+    }
+
+    #[test]
+    fn the_oldest_count_is_dropped_first() {
+        let mut remaining = Remaining::default();
+        for start in 0..=COUNTS_MAX {
+            remaining.keep(position(start), start);
+            remaining.keep(position(start), start);
+        }
+        assert_eq!(remaining.get(&position(0)), None);
+        assert_eq!(remaining.get(&position(1)), Some(1));
+        assert_eq!(remaining.get(&position(COUNTS_MAX)), Some(COUNTS_MAX));
+        assert_eq!(remaining.order.len(), remaining.counts.len());
+    }
+}

@@ -171,9 +171,10 @@ mod body_limit;
 mod compress;
 mod fault;
 
-// The state shared by all requests, and the durability of writes.
+// The state shared by all requests, the durability of writes, and writes of many objects.
 mod shared;
 mod group_commit;
+mod long_write;
 
 // From a request to its response.
 mod table;

@@ -106,7 +106,7 @@ impl Shared {
     }
 
     /// Completes the namespace deletions that had not finished when the server last stopped.
-    pub(crate) fn resume_deletions(&self) {
+    pub(crate) fn resume_deletions(self: &Arc<Self>) {
         let before = self.before_write();
         namespace::resume(self);
         if let Err(cause) = self.settle(before) {

@@ -5,7 +5,7 @@
 //! Guarantees:
 //! - the handle is cheap to clone. All clones share one server, which lives until the last clone, listener
 //!   and open watch are dropped;
-//! - direct calls are synchronous. They validate objects, assign revisions and produce events in the same way
+//! - direct calls are synchronous, except [`Server::create_all`]. They validate objects, assign revisions and produce events in the same way
 //!   as requests;
 //! - injected faults do not affect direct calls, and the request log does not contain direct calls;
 //! - with a data directory, direct calls block until their writes are on the disk;
@@ -23,6 +23,7 @@ use tower_service::Service;
 use crate::access::Access;
 use crate::body::{Body, BoxError};
 use crate::fault_injection::Faults;
+use crate::long_write::LongWrite;
 use crate::object::Object;
 use crate::request_log::{Recorder, RequestLog};
 use crate::resource::Resource;
@@ -33,6 +34,7 @@ use crate::storage::Entry;
 use crate::verb::create::create;
 use crate::verb::delete::delete;
 use crate::verb::delete_object::{DeleteOptions, Deleted};
+use crate::verb::namespace::Emptying;
 use crate::verb::patch::{PatchBody, patch};
 use crate::verb::update::update;
 use crate::verb::write::{How, Subject};
@@ -85,24 +87,42 @@ impl Server {
 
     /// Stores new objects like [`Server::create`], and returns the number of objects.
     ///
-    /// With a data directory, the call waits for the disk only once.
+    /// The call yields after every 250 objects at the latest, so that other tasks run and watchers can read.
+    /// With a data directory, it waits for the disk before it yields, and once at the end.
     ///
     /// # Errors
     ///
     /// Returns the first error. The objects before the failing object are stored.
     /// The failing object and the later objects are not stored.
     /// If the disk fails, it is unknown which objects are stored.
-    pub fn create_all(&self, objects: impl IntoIterator<Item = Value>) -> Result<usize, ApiError> {
-        self.write(|shared| {
-            let mut created = 0;
-            for object in objects {
-                let resource = self.resource_of(&object)?;
-                let object = Object::of(&resource.kind, object)?;
-                create(shared, &resource, None, object, How::DIRECT)?;
-                created += 1;
-            }
-            Ok(created)
-        })
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the objects that were already created remain on the server.
+    pub async fn create_all(
+        &self,
+        objects: impl IntoIterator<Item = Value>,
+    ) -> Result<usize, ApiError> {
+        let before = self.shared.before_write();
+        let answer = self.create_each(objects).await;
+        self.shared.settled(before).await?;
+        answer
+    }
+
+    async fn create_each(
+        &self,
+        objects: impl IntoIterator<Item = Value>,
+    ) -> Result<usize, ApiError> {
+        let mut long = LongWrite::new(&self.shared);
+        let mut created = 0;
+        for object in objects {
+            let resource = self.resource_of(&object)?;
+            let object = Object::of(&resource.kind, object)?;
+            create(&self.shared, &resource, None, object, How::DIRECT)?;
+            created += 1;
+            long.wrote(resource.collection).await?;
+        }
+        Ok(created)
     }
 
     /// Replaces an object, including its `status`, and returns the stored object.
@@ -125,7 +145,11 @@ impl Server {
             namespace: Some(namespace),
             name: object.text("name"),
         };
-        let entry = self.write(|shared| update(shared, subject, &object, How::DIRECT))?;
+        let entry = self.write(|shared| {
+            let entry = update(shared, subject, &object, How::DIRECT)?;
+            continue_deletion(shared, subject);
+            Ok(entry)
+        })?;
         Ok(show(&resource, &entry))
     }
 
@@ -146,7 +170,11 @@ impl Server {
         let resource = self.resource(api_version, plural)?;
         let subject = subject(&resource, name);
         let merge = PatchBody::Merge(merge);
-        let entry = self.write(|shared| patch(shared, subject, &merge, How::DIRECT, None))?;
+        let entry = self.write(|shared| {
+            let entry = patch(shared, subject, &merge, How::DIRECT, None)?;
+            continue_deletion(shared, subject);
+            Ok(entry)
+        })?;
         Ok(show(&resource, &entry))
     }
 
@@ -155,6 +183,10 @@ impl Server {
     /// If the object has finalizers, the call sets `deletionTimestamp` and returns the object. Otherwise the
     /// call removes the object and returns it with the revision of the deletion. A namespace is removed with
     /// its contents, as described in [Namespaces](crate#namespaces).
+    ///
+    /// The call does not yield. If a namespace with more objects of one kind than
+    /// [`Builder::watcher_buffer`](crate::Builder::watcher_buffer) is deleted, watchers that run on the calling
+    /// thread are closed, because they can't read meanwhile. A client's DELETE request yields.
     ///
     /// The call uses no grace period: it also removes a pod that runs on a node, immediately and with one
     /// DELETED event. By default, a client's DELETE request only sets the `deletionTimestamp` of such a pod.
@@ -168,7 +200,11 @@ impl Server {
         let resource = self.resource(api_version, plural)?;
         let options = DeleteOptions::default();
         let subject = subject(&resource, name);
-        let deleted = self.write(|shared| delete(shared, subject, &options, How::DIRECT))?;
+        let deleted = self.write(|shared| {
+            let deleted = delete(shared, subject, &options, How::DIRECT)?;
+            Emptying::after_delete(shared, subject, How::DIRECT).complete();
+            Ok(deleted)
+        })?;
         let (Deleted::Removed(entry) | Deleted::Marked(entry)) = deleted;
         Ok(show(&resource, &entry))
     }
@@ -251,7 +287,10 @@ impl Server {
         Ok(show(&resource, &entry))
     }
 
-    fn write<T>(&self, verb: impl FnOnce(&Shared) -> Result<T, ApiError>) -> Result<T, ApiError> {
+    fn write<T>(
+        &self,
+        verb: impl FnOnce(&Arc<Shared>) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
         let before = self.shared.before_write();
         let answer = verb(&self.shared);
         self.shared.settle(before)?;
@@ -292,6 +331,16 @@ fn subject<'a>(resource: &'a Resource, name: &'a str) -> Subject<'a> {
         namespace,
         name,
     }
+}
+
+/// Continues the deletion of the namespace in which a write may have removed an object.
+fn continue_deletion(shared: &Arc<Shared>, subject: Subject<'_>) {
+    let Subject {
+        resource,
+        namespace,
+        ..
+    } = subject;
+    Emptying::after_write(shared, resource, namespace, How::DIRECT).complete();
 }
 
 fn show(resource: &Resource, entry: &Entry) -> Value {

@@ -20,6 +20,7 @@ pub(crate) mod patch;
 mod put;
 pub(crate) mod scale;
 mod sent;
+mod show;
 pub(crate) mod update;
 pub(crate) mod watch;
 pub(crate) mod write;
@@ -31,11 +32,11 @@ use serde_json::{Value, json};
 
 use crate::access::User;
 use crate::access::review::review;
-use crate::body::Body;
 use crate::body_limit::Received;
 use crate::field_validation::Warnings;
 use crate::kinds::Subresource;
-use crate::negotiate::{Encoding, Format, Representation, negotiate, wants_aggregated_discovery};
+use crate::long_write::LongWrite;
+use crate::negotiate::{Encoding, wants_aggregated_discovery};
 use crate::object::Object;
 use crate::protobuf;
 use crate::reply::Reply;
@@ -48,6 +49,7 @@ use crate::strategy::Part;
 
 use delete_object::Deleted;
 use list::{ListCall, Page};
+use namespace::Emptying;
 use patch::Rigour;
 use watch::WatchCall;
 use write::{How, Subject};
@@ -78,19 +80,37 @@ impl Call {
     ///
     /// # Cancel safety
     ///
-    /// A write request makes all its changes in one poll. Dropping the future before that poll changes
-    /// nothing. Dropping it later does not undo the changes.
+    /// A write to one object makes its change in one poll. Dropping the future before that poll changes
+    /// nothing. Dropping it later does not undo the change. The deletion of a collection stops if the future
+    /// is dropped. The deletion of a namespace is completed.
     pub(crate) async fn answer(self) -> Result<Reply, ApiError> {
         match &self.destination {
             Destination::Resource(target) if self.verb.is_write() => {
                 let before = self.shared.before_write();
                 let answer = self.answer_resource(target).await;
+                self.continue_deletion(target).run().await?;
                 // An error may also be based on a write that is not durable yet.
                 self.shared.settled(before).await?;
                 answer
             }
             Destination::Resource(target) => self.answer_resource(target).await,
             _ => self.answer_discovery(),
+        }
+    }
+
+    /// Returns the rest of the deletion of the namespace that the request has deleted, or in which it may
+    /// have removed an object.
+    fn continue_deletion(&self, target: &Target) -> Emptying {
+        match (self.verb, Self::subject(target)) {
+            (Verb::Delete, Ok(subject)) => {
+                Emptying::after_delete(&self.shared, subject, How::EMPTYING)
+            }
+            _ => Emptying::after_write(
+                &self.shared,
+                &target.resource,
+                target.namespace.as_deref(),
+                How::EMPTYING,
+            ),
         }
     }
 
@@ -344,6 +364,7 @@ impl Call {
         let listed: Vec<Arc<Entry>> = page.entries.clone();
         // The response is built before anything is deleted, because building it can fail.
         let reply = self.show_page(target, format, page).await?;
+        let mut long = LongWrite::new(&self.shared);
         for listed in &listed {
             let subject = Subject {
                 resource: &target.resource,
@@ -352,7 +373,11 @@ impl Call {
             };
             match delete::delete(&self.shared, subject, &options, how) {
                 // The response is the list from before the deletions.
-                Ok(_) => {}
+                Ok(_) => {
+                    let emptying = Emptying::after_delete(&self.shared, subject, How::EMPTYING);
+                    emptying.run().await?;
+                    long.wrote(target.resource.collection).await?;
+                }
                 // Another client has deleted the object meanwhile.
                 Err(error) if error.code() == 404 => {}
                 Err(error) => return Err(error),
@@ -389,87 +414,6 @@ impl Call {
             namespace: target.namespace.as_deref(),
             name: name.ok_or_else(ApiError::method_not_allowed)?,
         })
-    }
-
-    fn format(&self, target: &Target, verb: Verb) -> Result<Format, ApiError> {
-        negotiate(&self.headers, &self.query, verb, &target.resource.kind)
-    }
-
-    /// Checks, before a write is stored, that the response can have a format that the client accepts.
-    ///
-    /// # Errors
-    ///
-    /// Returns a 406 error if the client accepts no supported format.
-    fn check_format_of_write(&self, target: &Target) -> Result<(), ApiError> {
-        let shows_object = target.resource.serves("get") && self.verb != Verb::DeleteCollection;
-        if self.verb.is_write() && shows_object {
-            self.format(target, Verb::Get)?;
-        }
-        Ok(())
-    }
-
-    /// Returns one object in the requested format, or as JSON if it can't be encoded as protobuf.
-    fn show(
-        &self,
-        target: &Target,
-        code: StatusCode,
-        entry: &Arc<Entry>,
-    ) -> Result<Reply, ApiError> {
-        let format = self.format(target, Verb::Get)?;
-        let mut bytes = Vec::new();
-        if let Some(schema) = format.schema(&target.resource.kind) {
-            match format.representation {
-                Representation::Metadata => entry.write_metadata_item(&mut bytes),
-                _ => entry.write_item(&mut bytes),
-            }
-            if let Some(object) = schema.object(&bytes) {
-                let body = Body::full(object);
-                return Ok(Reply::protobuf(code, body, Some(entry.revision)));
-            }
-            bytes.clear();
-        }
-        match format.representation {
-            Representation::Object => entry.write_object(&target.resource, &mut bytes),
-            Representation::Metadata => entry.write_metadata(&mut bytes),
-            Representation::Table(_) => {
-                let page = Page::of_one(entry);
-                let mut reply = self.show_json_page(target, format.representation, page)?;
-                reply.code = code;
-                return Ok(reply);
-            }
-        }
-        bytes.push(b'\n');
-        Ok(Reply::new(code, Body::full(bytes), Some(entry.revision)))
-    }
-
-    /// Returns a page in the requested format, or as JSON if an object can't be encoded as protobuf.
-    async fn show_page(
-        &self,
-        target: &Target,
-        format: Format,
-        page: Page,
-    ) -> Result<Reply, ApiError> {
-        if let Some(schema) = format.schema(&target.resource.kind) {
-            let budget = &self.shared.response_budget;
-            let body = list::write_protobuf(budget, &schema, &page, format.representation).await?;
-            if let Some(body) = body {
-                return Ok(Reply::protobuf(StatusCode::OK, body, Some(page.revision)));
-            }
-        }
-        self.show_json_page(target, format.representation, page)
-    }
-
-    fn show_json_page(
-        &self,
-        target: &Target,
-        representation: Representation,
-        page: Page,
-    ) -> Result<Reply, ApiError> {
-        let revision = page.revision;
-        let clock = self.shared.settings.clock.clone();
-        let budget = &self.shared.response_budget;
-        let body = list::write(budget, &target.resource, page, representation, clock)?;
-        Ok(Reply::new(StatusCode::OK, body, Some(revision)))
     }
 }
 

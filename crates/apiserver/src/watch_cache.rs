@@ -181,6 +181,11 @@ impl Cache {
         self.watchers.len()
     }
 
+    /// Returns whether the queue of any watcher is more than half full.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.watchers.any(|watcher| watcher.sender.is_behind())
+    }
+
     /// Removes all events up to `revision` from the window.
     pub(crate) fn forget(&mut self, revision: u64) {
         self.horizon = revision;

@@ -98,7 +98,7 @@ fn main() -> ExitCode {
 /// Returns the file of a saved packed cache, and the URI of the collection in this cache.
 async fn compare() -> (PathBuf, String) {
     let server = Server::builder().enforce_namespaces(false).build();
-    server.create_all((0..OBJECTS).map(pod)).unwrap();
+    server.create_all((0..OBJECTS).map(pod)).await.unwrap();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("warm-start-bench");
     let _ = std::fs::remove_dir_all(&folder);
     let saved = || SavedStore::in_directory(&folder, "1");

@@ -361,8 +361,8 @@ fn a_direct_call_needs_no_runtime() {
     assert_eq!(stored(&server), [("a".to_owned(), "2".to_owned())]);
 }
 
-#[test]
-fn objects_created_by_one_call_are_synced_once() {
+#[tokio::test]
+async fn objects_created_by_one_call_are_synced_once() {
     let (medium, scratch) = (Medium::sound(), Scratch::new("many"));
     let server = scratch.open(&medium);
     let syncs = || medium.syncs.swap(0, Ordering::Relaxed);
@@ -371,7 +371,7 @@ fn objects_created_by_one_call_are_synced_once() {
     let for_one = syncs();
     assert!(for_one > 0);
     let many = (0..100).map(|nth| config_map(&format!("many-{nth}"), 1));
-    assert_eq!(server.create_all(many), Ok(100));
+    assert_eq!(server.create_all(many).await, Ok(100));
     assert_eq!(syncs(), for_one);
     drop(server);
     let again = scratch.open(&medium);

@@ -1,9 +1,7 @@
 //! Handles DELETE of one object.
 //!
-//! Guarantees:
-//! - the deletion of a namespace also deletes the objects in the namespace;
-//! - a deletion that removes the last object of a terminating namespace continues the deletion of the
-//!   namespace.
+//! The deletion of a namespace only marks the namespace. The caller deletes the contents with
+//! [`Emptying`](super::namespace::Emptying).
 
 use super::delete_object::{DeleteOptions, Deleted, delete_object};
 use super::namespace;
@@ -11,7 +9,7 @@ use super::write::{How, Subject};
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Deletes one object, and continues the deletion of the object's namespace if one is in progress.
+/// Deletes one object, or starts the deletion of a namespace.
 pub(crate) fn delete(
     shared: &Shared,
     subject: Subject<'_>,
@@ -22,9 +20,5 @@ pub(crate) fn delete(
     if namespaces.is_some_and(|it| it.collection == subject.resource.collection) {
         return namespace::delete(shared, subject, options, how);
     }
-    let deleted = delete_object(shared, subject, options, how)?;
-    if let (Deleted::Removed(entry), false) = (&deleted, how.dry_run) {
-        namespace::lost(shared, subject.resource, entry.namespace(), how);
-    }
-    Ok(deleted)
+    delete_object(shared, subject, options, how)
 }

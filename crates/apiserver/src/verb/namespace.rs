@@ -11,24 +11,25 @@
 //!   second time;
 //! - only contents of the deleted namespace are removed, never objects in a new namespace of the same name;
 //! - no background task runs. For example, the request that removes the last pod also deletes all other
-//!   objects of the namespace, before the server responds.
+//!   objects of the namespace, before the server responds;
+//! - a request that deletes many objects yields, so that watchers can read ([`LongWrite`]).
 //!
 //! The module `strategy::namespace` sets the finalizer and the name label of a new namespace. This module
 //! does not.
 
 use std::sync::Arc;
+use std::vec;
 
 use serde_json::json;
 
 use super::delete_object::{DeleteOptions, Deleted, delete_object};
 use super::write::{How, Step, Subject, replace};
+use crate::long_write::LongWrite;
 use crate::object::Object;
-use crate::resource::Resource;
+use crate::resource::{CollectionId, Resource};
 use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::Entry;
-#[cfg(feature = "persistence")]
-use crate::strategy::Part;
 use crate::strategy::namespace::{FINALIZER, finalizers, set_finalizers};
 
 /// Names of the namespaces that the server refuses to delete.
@@ -40,9 +41,9 @@ pub(super) fn is_terminating(namespaces: &Resource, entry: &Entry) -> bool {
     fields.value_of(&entry.fields, "status.phase") == Some("Terminating")
 }
 
-/// Sets a namespace's phase to Terminating, and starts the deletion of its contents.
+/// Sets a namespace's phase to Terminating. The caller then deletes the contents with [`Emptying`].
 ///
-/// Does not wait for grace periods and finalizers.
+/// Removes the namespace if it is Terminating already and has no finalizers in `spec`.
 pub(super) fn delete(
     shared: &Shared,
     subject: Subject<'_>,
@@ -54,14 +55,14 @@ pub(super) fn delete(
         let why = "this namespace may not be deleted";
         return Err(ApiError::forbidden(kind, subject.name, why));
     }
-    let marked = loop {
+    loop {
         let (entry, namespace) = subject.newest(shared)?;
         check(subject, options, &entry, &namespace)?;
         if namespace.is_deleting() {
             if finalizers(&namespace).is_empty() {
                 return delete_object(shared, subject, options, how);
             }
-            break entry;
+            return Ok(Deleted::Marked(entry));
         }
         let marked = terminating(shared, &namespace, &options.finalizers(&namespace));
         if how.dry_run {
@@ -69,39 +70,14 @@ pub(super) fn delete(
             return Ok(Deleted::Marked(shown));
         }
         if let Some(stored) = replace(shared, subject.resource, &entry, &marked, Step::Mark)? {
-            break stored;
+            return Ok(Deleted::Marked(stored));
         }
-    };
-    if !how.dry_run {
-        empty(shared, subject.resource, subject.name, how);
     }
-    Ok(Deleted::Marked(marked))
-}
-
-/// Continues the deletion of `namespace` after an object of the type `resource` was removed from it.
-///
-/// Does nothing if the namespace is not being deleted.
-pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>, how: How) {
-    let Some(namespace) = namespace else { return };
-    let Some(namespaces) = &shared.registry.namespaces else {
-        return;
-    };
-    if !ends(&shared.lock(), namespaces, namespace) {
-        return;
-    }
-    let pods = shared.registry.pods.as_ref().map(|pods| pods.collection);
-    if pods == Some(resource.collection) {
-        if has_objects(shared, resource, namespace) {
-            return;
-        }
-        delete_all_but_pods(shared, namespaces, namespace, how);
-    }
-    finish(shared, namespaces, namespace);
 }
 
 /// Continues the namespace deletions that were in progress when the server last stopped.
 #[cfg(feature = "persistence")]
-pub(crate) fn resume(shared: &Shared) {
+pub(crate) fn resume(shared: &Arc<Shared>) {
     let Some(namespaces) = &shared.registry.namespaces else {
         return;
     };
@@ -111,7 +87,7 @@ pub(crate) fn resume(shared: &Shared) {
     let names: Vec<String> = entries.map(|entry| entry.name().to_owned()).collect();
     drop(state);
     for name in names {
-        empty(shared, namespaces, &name, How::request(Part::All, false));
+        Emptying::new(shared, Some(&name), Stage::Pods, How::EMPTYING).complete();
     }
 }
 
@@ -168,60 +144,193 @@ fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {
     is_terminating(namespaces, entry) && Object::stored(entry.object(namespaces)).is_deleting()
 }
 
-/// Deletes the contents of a Terminating namespace, and removes the namespace if no content remains.
-///
-/// Does not wait until grace periods end or finalizers are removed. When an object that remains is removed
-/// later, [`lost`] continues the deletion.
-fn empty(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
-    if let Some(pods) = &shared.registry.pods {
-        delete_all(shared, namespaces, name, pods, how);
-        if has_objects(shared, pods, name) {
-            return;
-        }
-    }
-    delete_all_but_pods(shared, namespaces, name, how);
-    finish(shared, namespaces, name);
-}
-
-fn delete_all_but_pods(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
-    let pods = shared.registry.pods.as_ref().map(|pods| pods.collection);
-    for resource in shared.registry.namespaced() {
-        if pods != Some(resource.collection) {
-            delete_all(shared, namespaces, name, resource, how);
-        }
-    }
-}
-
-/// Deletes all objects of a type in a namespace, if the namespace is being deleted.
-fn delete_all(shared: &Shared, namespaces: &Resource, name: &str, resource: &Resource, how: How) {
-    let prefix = resource.key(Some(name), "");
-    let state = shared.lock();
-    if !ends(&state, namespaces, name) {
-        return;
-    }
-    let found: Vec<Arc<Entry>> = state
-        .newest_below(resource.collection, &prefix)
-        .cloned()
-        .collect();
-    drop(state);
-    for entry in found {
-        let subject = Subject {
-            resource,
-            namespace: Some(name),
-            name: entry.name(),
-        };
-        let object = Object::stored(entry.object(resource));
-        let options = DeleteOptions::in_background(object.text("uid"));
-        // The deletion fails only if another client has deleted or replaced the object first.
-        drop(delete_object(shared, subject, &options, how));
-    }
-}
-
 fn has_objects(shared: &Shared, resource: &Resource, namespace: &str) -> bool {
     let prefix = resource.key(Some(namespace), "");
     let state = shared.lock();
     let mut found = state.newest_below(resource.collection, &prefix);
     found.next().is_some()
+}
+
+/// Rest of the deletion of a namespace: deletes its contents one by one, and then removes the namespace.
+///
+/// Does nothing if the namespace is not Terminating. Does not wait until grace periods end or finalizers are
+/// removed: the write that removes a remaining object continues the deletion with a new `Emptying`.
+///
+/// If the value is dropped before the deletion is complete, for example because the client closed its
+/// connection, the drop completes the deletion without yielding.
+pub(crate) struct Emptying {
+    shared: Arc<Shared>,
+    namespace: String,
+    how: How,
+    /// The objects of one resource that are deleted next.
+    found: Option<(Arc<Resource>, vec::IntoIter<Arc<Entry>>)>,
+    stage: Stage,
+}
+
+/// What remains of the deletion of a namespace after the objects in [`Emptying::found`].
+enum Stage {
+    /// All pods must be deleted, and then all other objects.
+    Pods,
+    /// If no pod exists any more, all other objects must be deleted.
+    AfterPods,
+    /// The objects of these resources must be deleted.
+    Others(vec::IntoIter<Arc<Resource>>),
+    /// If no object exists any more, the namespace must be removed.
+    Last,
+    Done,
+}
+
+impl Emptying {
+    /// Returns the rest of the deletion after the object `subject` was deleted, which may be a namespace.
+    pub(crate) fn after_delete(shared: &Arc<Shared>, subject: Subject<'_>, how: How) -> Emptying {
+        let namespaces = shared.registry.namespaces.as_ref();
+        if namespaces.is_some_and(|it| it.collection == subject.resource.collection) {
+            return Emptying::new(shared, Some(subject.name), Stage::Pods, how);
+        }
+        Emptying::after_write(shared, subject.resource, subject.namespace, how)
+    }
+
+    /// Returns the rest of the deletion after a write that may have removed an object of `namespace`.
+    pub(crate) fn after_write(
+        shared: &Arc<Shared>,
+        resource: &Resource,
+        namespace: Option<&str>,
+        how: How,
+    ) -> Emptying {
+        let pods = shared.registry.pods.as_ref();
+        let stage = match pods {
+            Some(pods) if pods.collection == resource.collection => Stage::AfterPods,
+            _ => Stage::Last,
+        };
+        Emptying::new(shared, namespace, stage, how)
+    }
+
+    fn new(shared: &Arc<Shared>, namespace: Option<&str>, stage: Stage, how: How) -> Emptying {
+        Emptying {
+            shared: Arc::clone(shared),
+            namespace: namespace.unwrap_or_default().to_owned(),
+            how,
+            found: None,
+            stage: if namespace.is_some() {
+                stage
+            } else {
+                Stage::Done
+            },
+        }
+    }
+
+    /// Completes the deletion, and yields after some objects.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a write could not be stored on the disk.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future completes the deletion without yielding.
+    pub(crate) async fn run(mut self) -> Result<(), ApiError> {
+        let mut long = LongWrite::new(&self.shared);
+        while let Some(collection) = self.step() {
+            long.wrote(collection).await?;
+        }
+        Ok(())
+    }
+
+    /// Completes the deletion without yielding.
+    pub(crate) fn complete(mut self) {
+        while self.step().is_some() {}
+    }
+
+    /// Deletes the next object and returns its collection, or returns `None` after the last step.
+    fn step(&mut self) -> Option<CollectionId> {
+        loop {
+            if let Some((resource, entries)) = &mut self.found
+                && let Some(entry) = entries.next()
+            {
+                let subject = Subject {
+                    resource,
+                    namespace: Some(&self.namespace),
+                    name: entry.name(),
+                };
+                let object = Object::stored(entry.object(resource));
+                let options = DeleteOptions::in_background(object.text("uid"));
+                // The deletion fails only if another client has deleted or replaced the object first.
+                drop(delete_object(&self.shared, subject, &options, self.how));
+                return Some(resource.collection);
+            }
+            let shared = Arc::clone(&self.shared);
+            let Some(namespaces) = &shared.registry.namespaces else {
+                return None;
+            };
+            // A new namespace of the same name may have been created during the deletion.
+            if !ends(&shared.lock(), namespaces, &self.namespace) {
+                self.stage = Stage::Done;
+            }
+            self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
+                Stage::Pods => {
+                    self.found = shared.registry.pods.as_ref().map(|pods| self.find(pods));
+                    Stage::AfterPods
+                }
+                Stage::AfterPods if self.has_pods() => Stage::Done,
+                Stage::AfterPods => Stage::Others(self.others().into_iter()),
+                Stage::Others(mut resources) => match resources.next() {
+                    Some(resource) => {
+                        self.found = Some(self.find(&resource));
+                        Stage::Others(resources)
+                    }
+                    None => Stage::Last,
+                },
+                Stage::Last => {
+                    finish(&shared, namespaces, &self.namespace);
+                    Stage::Done
+                }
+                Stage::Done => return None,
+            };
+        }
+    }
+
+    /// Returns all objects of a resource in the namespace, or none if the namespace is not Terminating.
+    fn find(&self, resource: &Arc<Resource>) -> (Arc<Resource>, vec::IntoIter<Arc<Entry>>) {
+        let prefix = resource.key(Some(&self.namespace), "");
+        let state = self.shared.lock();
+        let namespaces = self.shared.registry.namespaces.as_ref();
+        // The check and the search share one lock: a new namespace of the same name has other objects.
+        let found: Vec<Arc<Entry>> = match namespaces {
+            Some(namespaces) if ends(&state, namespaces, &self.namespace) => {
+                let found = state.newest_below(resource.collection, &prefix);
+                found.cloned().collect()
+            }
+            _ => Vec::new(),
+        };
+        (Arc::clone(resource), found.into_iter())
+    }
+
+    fn has_pods(&self) -> bool {
+        let pods = self.shared.registry.pods.as_ref();
+        pods.is_some_and(|pods| has_objects(&self.shared, pods, &self.namespace))
+    }
+
+    /// Returns all namespaced resources except pods.
+    fn others(&self) -> Vec<Arc<Resource>> {
+        let registry = &self.shared.registry;
+        let pods = registry.pods.as_ref().map(|pods| pods.collection);
+        let others = registry.namespaced();
+        let others = others.filter(|resource| pods != Some(resource.collection));
+        others.cloned().collect()
+    }
+}
+
+impl Drop for Emptying {
+    fn drop(&mut self) {
+        if matches!(self.stage, Stage::Done) && self.found.is_none() {
+            return;
+        }
+        let before = self.shared.before_write();
+        while self.step().is_some() {}
+        if let Err(cause) = self.shared.settle(before) {
+            tracing::warn!(%cause, "failed to store the deletion of a namespace whose client has disconnected; it resumes with the next deletion in the namespace");
+        }
+    }
 }
 
 /// Removes the finalizer `kubernetes` from an empty Terminating namespace.
@@ -274,7 +383,7 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}),
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "n"}}),
         ];
-        assert_eq!(server.create_all(objects), Ok(2));
+        assert_eq!(objects.map(|it| server.create(it).is_ok()), [true; 2]);
         server
     }
 
@@ -284,7 +393,7 @@ mod tests {
         let shared = server.shared();
         let namespaces = shared.registry.namespaces.as_ref().unwrap();
         let before = server.revision();
-        empty(shared, namespaces, "n", How::DIRECT);
+        Emptying::new(shared, Some("n"), Stage::Pods, How::DIRECT).complete();
         assert_eq!(server.revision(), before, "the content is kept");
         server.delete("v1", "configmaps", "n/m").unwrap();
         finish(shared, namespaces, "n");
@@ -310,7 +419,7 @@ mod tests {
         );
         finish(shared, namespaces, "n");
         assert!(server.get("v1", "namespaces", "n").is_some());
-        empty(shared, namespaces, "n", How::DIRECT);
+        Emptying::new(shared, Some("n"), Stage::Pods, How::DIRECT).complete();
         assert!(server.get("v1", "namespaces", "n").is_none());
         assert!(server.get("v1", "configmaps", "n/m").is_none());
     }

@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::namespace;
 use super::write::{How, Origin, Step, Subject, replace};
 use crate::object::Object;
 use crate::resource::Resource;
@@ -65,7 +64,6 @@ pub(crate) fn change(
             continue;
         };
         if removes {
-            namespace::lost(shared, resource, entry.namespace(), how);
             // As in Kubernetes, only the DELETED event has the revision of the removal.
             return Ok(entry.changed(resource, &new, entry.revision));
         }

@@ -70,6 +70,9 @@ impl How {
         ..How::DIRECT
     };
 
+    /// Options of the deletions with which the server itself empties a namespace.
+    pub(super) const EMPTYING: How = How::request(Part::All, false);
+
     /// Returns the options of a client's write to one part of an object.
     pub(super) const fn request(part: Part, dry_run: bool) -> How {
         How {

@@ -74,6 +74,11 @@ impl Sender {
         Ok(())
     }
 
+    /// Returns whether the queue is more than half full.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.0.queue.lock().deliveries.len() > self.0.capacity / 2
+    }
+
     /// Returns whether the queue contains an event whose revision is at most `revision`.
     ///
     /// Bookmarks and injected bytes in the queue are ignored.

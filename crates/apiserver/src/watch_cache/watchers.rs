@@ -44,6 +44,12 @@ impl Watchers {
         self.demands.len()
     }
 
+    pub(super) fn any(&self, is_wanted: impl Fn(&Watcher) -> bool) -> bool {
+        let by_value = self.by_value.values().flat_map(BTreeMap::values);
+        let mut groups = std::iter::once(&self.everything).chain(by_value);
+        groups.any(|group| group.values().any(&is_wanted))
+    }
+
     pub(super) fn insert(&mut self, id: WatcherId, watcher: Watcher) {
         let demand = Demand::of(&watcher.filter);
         let group = match &demand {

@@ -34,11 +34,11 @@ async fn direct_calls_return_the_stored_object_or_the_status() {
     );
 }
 
-#[test]
-fn objects_before_the_first_rejected_one_are_stored() {
+#[tokio::test]
+async fn objects_before_the_first_rejected_one_are_stored() {
     let server = builder().build();
-    assert_eq!(server.create_all([pod("a"), pod("b")]), Ok(2));
-    let refused = server.create_all([pod("c"), pod("a"), pod("d")]);
+    assert_eq!(server.create_all([pod("a"), pod("b")]).await, Ok(2));
+    let refused = server.create_all([pod("c"), pod("a"), pod("d")]).await;
     assert_eq!(refused.unwrap_err().reason(), "AlreadyExists");
     assert_eq!((server.list("v1", "pods").len(), server.revision()), (3, 4));
 }

@@ -23,6 +23,7 @@ mod field_validation;
 mod hostile;
 mod kube_runtime;
 mod list;
+mod long_writes;
 mod namespace;
 mod openapi;
 mod page_chains;

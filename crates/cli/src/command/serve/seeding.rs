@@ -21,9 +21,6 @@ use super::template::{self, NAMESPACES, SEEDED, Template};
 /// Maximum number of seeded objects of one kind, about 10 GB of JSON.
 const COUNT_MAX: u32 = 10_000_000;
 
-/// Maximum objects per [`Server::create_all`] call, which blocks the thread for about 10 ms.
-const STRIDE: usize = 256;
-
 /// Maximum objects per page of a list of existing objects, about 5 MB of metadata.
 const PAGE: u32 = 10_000;
 
@@ -140,6 +137,7 @@ pub(super) async fn fill(
                     .filter(is_missing)
                     .map(template::namespace),
             )
+            .await
             .context("can't seed the namespaces")?;
     }
     let nodes = wanted.iter().find(|wanted| wanted.resource() == "nodes");
@@ -174,13 +172,11 @@ impl Population {
         };
         let missing = (wanted as usize).saturating_sub(there.len());
         let missing: Vec<u32> = (0..).filter(is_free).take(missing).collect();
-        for some in missing.chunks(STRIDE) {
-            tokio::task::yield_now().await;
-            let objects = some.iter().map(|number| template.object(*number, rng));
-            server
-                .create_all(objects)
-                .with_context(|| format!("can't seed {}", kind.group_resource()))?;
-        }
+        let objects = missing.iter().map(|number| template.object(*number, rng));
+        server
+            .create_all(objects)
+            .await
+            .with_context(|| format!("can't seed {}", kind.group_resource()))?;
         let found = there.len();
         let alive: Vec<u32> = there.into_iter().chain(missing).collect();
         let next = alive.iter().max().map_or(0, |last| last + 1);

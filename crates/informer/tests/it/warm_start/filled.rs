@@ -73,6 +73,7 @@ async fn all_saved_objects_are_in_the_cache_before_the_first_watch_for_every_que
     let server = Server::builder().build();
     server
         .create_all((0..count).map(|n| pod(&format!("p{n}"))))
+        .await
         .unwrap();
     let (at, path) = (server.revision(), file("filled"));
     save(&server, warm(&server, &path)).await;

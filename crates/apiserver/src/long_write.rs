@@ -1,0 +1,79 @@
+//! Divides a write of many objects into steps, and yields between the steps.
+//!
+//! Guarantees:
+//! - a step has at most [`STEP_MAX`] objects, and its events need at most half of a watcher's queue, so a
+//!   watcher whose client reads is not closed;
+//! - after a step, the write waits up to [`PATIENCE`] for watchers whose queue is still more than half full. A
+//!   watcher whose client does not read for longer is closed by a later step;
+//! - while the write waits, all its changes so far are durable, or are being written to the disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::group_commit::Before;
+use crate::resource::CollectionId;
+use crate::shared::Shared;
+use crate::status::ApiError;
+
+/// Maximum number of objects per step, which take about 5 ms.
+const STEP_MAX: usize = 250;
+
+/// Number of steps whose events fill the queue of a watcher.
+///
+/// The deletion of one object can cause two events, and other writers use the queue too.
+const STEPS_PER_QUEUE: usize = 4;
+
+/// Maximum time per step for which a write waits for watchers that are behind.
+///
+/// The value is the lower limit of the time that kube-apiserver's `Cacher` waits for blocked watchers
+/// (`refreshPerSecond` in `time_budget.go`).
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Interval at which a waiting write checks whether watchers are still behind.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Progress of one long write.
+pub(crate) struct LongWrite {
+    shared: Arc<Shared>,
+    before: Before,
+    step: usize,
+    /// Number of objects written in the current step.
+    written: usize,
+}
+
+impl LongWrite {
+    pub(crate) fn new(shared: &Arc<Shared>) -> LongWrite {
+        LongWrite {
+            shared: Arc::clone(shared),
+            before: shared.before_write(),
+            step: (shared.settings.watcher_buffer / STEPS_PER_QUEUE).clamp(1, STEP_MAX),
+            written: 0,
+        }
+    }
+
+    /// Counts one written object of a collection. If the object is the last one of a step, yields until the
+    /// watchers of the collection have read most events.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a batch of writes has failed since the start of the long write.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future undoes no write.
+    pub(crate) async fn wrote(&mut self, collection: CollectionId) -> Result<(), ApiError> {
+        self.written += 1;
+        if self.written < self.step {
+            return Ok(());
+        }
+        self.written = 0;
+        self.shared.settled(self.before).await?;
+        tokio::task::yield_now().await;
+        let mut waited = Duration::ZERO;
+        while waited < PATIENCE && self.shared.lock().caches[collection.0].is_behind() {
+            tokio::time::sleep(CHECK_INTERVAL).await;
+            waited += CHECK_INTERVAL;
+        }
+        Ok(())
+    }
+}

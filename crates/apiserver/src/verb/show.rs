@@ -1,0 +1,97 @@
+//! Negotiates the format of objects and lists in a response, and writes them in this format.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use super::Call;
+use super::list::{self, Page};
+use crate::body::Body;
+use crate::negotiate::{Format, Representation, negotiate};
+use crate::reply::Reply;
+use crate::route::{Target, Verb};
+use crate::status::ApiError;
+use crate::storage::Entry;
+
+impl Call {
+    pub(super) fn format(&self, target: &Target, verb: Verb) -> Result<Format, ApiError> {
+        negotiate(&self.headers, &self.query, verb, &target.resource.kind)
+    }
+
+    /// Checks, before a write is stored, that the response can have a format that the client accepts.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 406 error if the client accepts no supported format.
+    pub(super) fn check_format_of_write(&self, target: &Target) -> Result<(), ApiError> {
+        let shows_object = target.resource.serves("get") && self.verb != Verb::DeleteCollection;
+        if self.verb.is_write() && shows_object {
+            self.format(target, Verb::Get)?;
+        }
+        Ok(())
+    }
+
+    /// Returns one object in the requested format, or as JSON if it can't be encoded as protobuf.
+    pub(super) fn show(
+        &self,
+        target: &Target,
+        code: StatusCode,
+        entry: &Arc<Entry>,
+    ) -> Result<Reply, ApiError> {
+        let format = self.format(target, Verb::Get)?;
+        let mut bytes = Vec::new();
+        if let Some(schema) = format.schema(&target.resource.kind) {
+            match format.representation {
+                Representation::Metadata => entry.write_metadata_item(&mut bytes),
+                _ => entry.write_item(&mut bytes),
+            }
+            if let Some(object) = schema.object(&bytes) {
+                let body = Body::full(object);
+                return Ok(Reply::protobuf(code, body, Some(entry.revision)));
+            }
+            bytes.clear();
+        }
+        match format.representation {
+            Representation::Object => entry.write_object(&target.resource, &mut bytes),
+            Representation::Metadata => entry.write_metadata(&mut bytes),
+            Representation::Table(_) => {
+                let page = Page::of_one(entry);
+                let mut reply = self.show_json_page(target, format.representation, page)?;
+                reply.code = code;
+                return Ok(reply);
+            }
+        }
+        bytes.push(b'\n');
+        Ok(Reply::new(code, Body::full(bytes), Some(entry.revision)))
+    }
+
+    /// Returns a page in the requested format, or as JSON if an object can't be encoded as protobuf.
+    pub(super) async fn show_page(
+        &self,
+        target: &Target,
+        format: Format,
+        page: Page,
+    ) -> Result<Reply, ApiError> {
+        if let Some(schema) = format.schema(&target.resource.kind) {
+            let budget = &self.shared.response_budget;
+            let body = list::write_protobuf(budget, &schema, &page, format.representation).await?;
+            if let Some(body) = body {
+                return Ok(Reply::protobuf(StatusCode::OK, body, Some(page.revision)));
+            }
+        }
+        self.show_json_page(target, format.representation, page)
+    }
+
+    fn show_json_page(
+        &self,
+        target: &Target,
+        representation: Representation,
+        page: Page,
+    ) -> Result<Reply, ApiError> {
+        let revision = page.revision;
+        let clock = self.shared.settings.clock.clone();
+        let budget = &self.shared.response_budget;
+        let body = list::write(budget, &target.resource, page, representation, clock)?;
+        Ok(Reply::new(StatusCode::OK, body, Some(revision)))
+    }
+}

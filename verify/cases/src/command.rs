@@ -11,6 +11,8 @@ pub(crate) enum Command {
     Request(Request),
     /// Sends a request whose response is not part of the case, but must be a success.
     Do(Request),
+    /// Repeats a request until its response has this status.
+    Await { status: u16, request: Request },
     /// Sends a watch request, and reads the headers of the response.
     Watch { stream: String, request: Request },
     /// Reads events from a watch that an earlier command has started.
@@ -52,9 +54,10 @@ impl Command {
     /// Returns the method of the request that this command sends.
     pub(crate) fn method(&self) -> Option<&str> {
         match self {
-            Self::Request(request) | Self::Do(request) | Self::Watch { request, .. } => {
-                Some(&request.method)
-            }
+            Self::Request(request)
+            | Self::Do(request)
+            | Self::Await { request, .. }
+            | Self::Watch { request, .. } => Some(&request.method),
             Self::Events { .. } | Self::Set { .. } => None,
         }
     }
@@ -70,6 +73,18 @@ impl Command {
             "DO" => {
                 let (method, target) = rest.split_once(' ').context("DO needs a request")?;
                 Ok(Self::Do(Request::parse(method, target, headers, body)?))
+            }
+            "AWAIT" => {
+                let mut words = rest.splitn(3, ' ');
+                let (Some(status), Some(method), Some(target)) =
+                    (words.next(), words.next(), words.next())
+                else {
+                    bail!("AWAIT needs a status and a request");
+                };
+                Ok(Self::Await {
+                    status: status.parse().context("not a status")?,
+                    request: Request::parse(method, target, headers, body)?,
+                })
             }
             "WATCH" => {
                 let (stream, target) = rest
@@ -179,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn a_repeated_request_names_the_status_that_ends_it() {
+        let parsed = Command::parse(&["AWAIT 404 GET /a"], "").unwrap();
+        let Command::Await { status, request } = parsed else {
+            panic!("not repeated: {parsed:?}");
+        };
+        assert_eq!(
+            (status, &*request.method, &*request.target),
+            (404, "GET", "/a")
+        );
+    }
+
+    #[test]
     fn commands_of_a_watch_name_it() {
         let events = |line| Command::parse(&[line], "").unwrap();
         let of = |wanted| Command::Events {
@@ -207,6 +234,8 @@ mod tests {
             &["EVENTS w 1", "Accept: x"],
             &["SET rv metadata"],
             &["WATCH /a"],
+            &["AWAIT GET /a"],
+            &["AWAIT x GET /a"],
         ] {
             let parsed = Command::parse(lines, "");
             assert!(parsed.is_err(), "{lines:?}: {parsed:?}");

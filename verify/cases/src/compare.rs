@@ -70,7 +70,7 @@ impl Arguments {
         let begun = Instant::now();
         let run = |case| self.is_as_expected(case, &server, &divergences);
         let results = stream::iter(selected.iter().copied()).map(run);
-        let results: Vec<_> = results.buffered(AT_ONCE).collect().await;
+        let results: Vec<_> = results.buffer_unordered(AT_ONCE).collect().await;
         let failed = results.iter().filter(|is_expected| !**is_expected).count();
         say(&format!(
             "{} cases in {:.1} s: {} as expected, {failed} not",

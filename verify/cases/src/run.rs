@@ -5,14 +5,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use bytes::{Bytes, BytesMut};
 use futures_util::TryStreamExt as _;
 use http::{HeaderMap, HeaderValue, Request as HttpRequest, header};
 use http_body_util::{BodyExt as _, BodyStream};
 use kube_client::client::Body;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     answer::{Answer, Content, End, Response},
@@ -24,11 +24,17 @@ use crate::{
 /// Time limit of a response. A busy kube-apiserver responds within 5 s.
 const RESPONSE_MAX: Duration = Duration::from_secs(30);
 
-/// Time limit of the next event of a watch.
+/// Time limit of the next event of a watch, and of the repetitions of a request.
 const EVENT_MAX: Duration = Duration::from_secs(6);
+
+/// Pause between two repetitions of a request.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Time in which an event that the case does not read is found. Servers send the events of a write at once.
 const MORE: Duration = Duration::from_millis(50);
+
+/// Parameter of a watch that allows bookmarks.
+const BOOKMARKS: &str = "allowWatchBookmarks=true";
 
 /// Maximum length of a namespace, in characters.
 const NAMESPACE_MAX: usize = 63;
@@ -40,7 +46,7 @@ struct Run<'a> {
     connection: &'a Connection,
     variables: BTreeMap<String, String>,
     watches: BTreeMap<String, Watch>,
-    /// The last response body. Null if it was not JSON.
+    /// The last response body, or the object of the last event. Null if the body was not JSON.
     last: Value,
 }
 
@@ -48,6 +54,7 @@ struct Run<'a> {
 struct Watch {
     body: BodyStream<Body>,
     buffer: BytesMut,
+    allows_bookmarks: bool,
 }
 
 /// Runs `case`, and returns one answer for each command.
@@ -104,6 +111,7 @@ impl Run<'_> {
                 let response = self.response(request).await?;
                 Ok(Answer::Prepared(response))
             }
+            Command::Await { status, request } => self.repeat(*status, request).await,
             Command::Watch { stream, request } => {
                 let response = self.send(request).await?;
                 let (parts, body) = response.into_parts();
@@ -113,8 +121,12 @@ impl Run<'_> {
                     body: Content::Stream,
                 };
                 if parts.status.is_success() {
-                    let (body, buffer) = (BodyStream::new(body), BytesMut::new());
-                    self.watches.insert(stream.clone(), Watch { body, buffer });
+                    let watch = Watch {
+                        body: BodyStream::new(body),
+                        buffer: BytesMut::new(),
+                        allows_bookmarks: request.target.contains(BOOKMARKS),
+                    };
+                    self.watches.insert(stream.clone(), watch);
                 } else {
                     answer.body = content(whole(body).await?);
                 }
@@ -124,11 +136,16 @@ impl Run<'_> {
                 let Some(watch) = self.watches.get_mut(stream) else {
                     return Ok(Answer::Impossible(format!("there is no watch {stream}")));
                 };
-                let answer = watch.events(stream, *wanted).await;
+                let answer = watch.events(stream, *wanted).await?;
                 if *wanted == Wanted::UntilMarked {
                     self.watches.remove(stream);
                 }
-                answer
+                if let Answer::Events { events, .. } = &answer
+                    && let Some(event) = events.last()
+                {
+                    self.last = event["object"].clone();
+                }
+                Ok(answer)
             }
             Command::Set { variable, pointer } => {
                 let Some(found) = self.last.pointer(pointer) else {
@@ -142,11 +159,30 @@ impl Run<'_> {
         }
     }
 
+    /// Repeats a request until its response has the status `wanted`.
+    async fn repeat(&mut self, wanted: u16, request: &Request) -> Result<Answer> {
+        let until = Instant::now() + EVENT_MAX;
+        loop {
+            let status = self.response(request).await?.status;
+            if status == wanted {
+                return Ok(Answer::Nothing);
+            }
+            if Instant::now() > until {
+                return Ok(Answer::Impossible(format!("the status is still {status}")));
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
     /// Checks that no watch has an event that the case has not read.
     async fn no_more_events(&mut self) -> Result<()> {
         for (stream, watch) in &mut self.watches {
-            if let Ok(Ok(Some(event))) = timeout(MORE, watch.next()).await {
-                bail!("the case does not read this event of the watch {stream}: {event}");
+            while let Ok(Ok(Some(event))) = timeout(MORE, watch.next()).await {
+                // A server sends bookmarks at times of its own.
+                ensure!(
+                    watch.allows_bookmarks && event["type"] == "BOOKMARK",
+                    "the case does not read this event of the watch {stream}: {event}"
+                );
             }
         }
         Ok(())

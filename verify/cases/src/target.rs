@@ -1,12 +1,17 @@
 //! Starts the servers that run the cases, and connects to them.
+//!
+//! Guarantees: each server serves the custom kind `Thing` of `cases.example.com/v1`, which is namespaced.
 
-use std::net::Ipv4Addr;
+use std::{net::Ipv4Addr, time::Duration};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
+use http::Request;
 use kube_client::{Client, Config, config::AuthInfo};
-use kube_informer_apiserver::{Listening, Server, User};
+use kube_informer_apiserver::{Kind, Listening, Scope, Server, User};
 use kube_informer_realserver::{Binaries, ControlPlane};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
 /// The servers that can run the cases.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
@@ -34,6 +39,15 @@ enum Running {
 /// Start of the version of kube-apiserver whose responses the cases contain.
 const VERSION: &str = "v1.36.";
 
+/// API group of the custom kind.
+const GROUP: &str = "cases.example.com";
+
+/// Time within which kube-apiserver serves a new custom kind. It usually takes less than 1 s.
+const SERVED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Interval between two requests for the custom kind.
+const ASK: Duration = Duration::from_millis(100);
+
 /// Bearer token of the embedded server.
 const TOKEN: &str = "admin-token";
 
@@ -52,6 +66,13 @@ async fn embedded() -> Result<Connection> {
     let server = Server::builder()
         .enforce_namespaces(true)
         .token(TOKEN, admin)
+        .kind(Kind::custom(
+            GROUP,
+            "v1",
+            "Thing",
+            "things",
+            Scope::Namespaced,
+        ))
         .build();
     let port = server.listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
     let url = format!("http://{}", port.local_addr()).parse()?;
@@ -73,12 +94,56 @@ async fn real() -> Result<Connection> {
     );
     let server = Box::new(ControlPlane::start(&binaries).await?);
     let mut config = server.config().await?;
+    define(Client::try_from(config.clone())?).await?;
     // Each request has its own Authorization header.
     config.auth_info = AuthInfo::default();
     Ok(Connection {
         client: client(config)?,
         token: server.token().to_owned(),
         _server: Running::Real { _server: server },
+    })
+}
+
+/// Creates the definition of the custom kind, and waits until the server serves the kind.
+async fn define(client: Client) -> Result<()> {
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let request = Request::post(path).body(serde_json::to_vec(&definition())?)?;
+    client.request_text(request).await?;
+    let served = async {
+        loop {
+            let request = Request::get(format!("/apis/{GROUP}/v1/things")).body(Vec::new())?;
+            if client.request_text(request).await.is_ok() {
+                return anyhow::Ok(());
+            }
+            sleep(ASK).await;
+        }
+    };
+    let served = timeout(SERVED_WITHIN, served).await;
+    served.context("the custom kind is not served in time")?
+}
+
+/// Returns the definition of the custom kind.
+///
+/// Its objects have a status, and may have any field. The field `spec.color` is a string, and selectable.
+fn definition() -> Value {
+    let any = "x-kubernetes-preserve-unknown-fields";
+    let color = json!({"type": "object", any: true, "properties": {"color": {"type": "string"}}});
+    let version = json!({
+        "name": "v1",
+        "served": true,
+        "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object", any: true, "properties": {"spec": color}}},
+        "subresources": {"status": {}},
+        "selectableFields": [{"jsonPath": ".spec.color"}],
+    });
+    json!({
+        "metadata": {"name": format!("things.{GROUP}")},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [version],
+        },
     })
 }
 

@@ -18,6 +18,7 @@
 //! | age in a table | `<age>` |
 //! | cluster IP, node port | `<ip>`, `<port>` |
 //! | body in protobuf | `(protobuf)` |
+//! | compressed body | `(gzip)` |
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,8 +33,9 @@ use crate::{
 };
 
 /// Headers that the text contains, after the content type.
-const HEADERS: [&str; 5] = [
+const HEADERS: [&str; 6] = [
     "allow",
+    "content-encoding",
     "location",
     "retry-after",
     "warning",
@@ -51,6 +53,9 @@ const TIME: usize = 30;
 
 /// First bytes of an object in protobuf.
 const PROTOBUF: &[u8] = b"k8s\0";
+
+/// First bytes of a body that is compressed with gzip.
+const GZIP: &[u8] = b"\x1f\x8b";
 
 /// Names for the values that differ between runs.
 #[derive(Debug, Default)]
@@ -189,6 +194,7 @@ impl Names {
         match &response.body {
             Content::Json(value) => text.push_str(&layout::json(&self.renamed(value, false), 2)),
             Content::Other(bytes) if bytes.starts_with(PROTOBUF) => text.push_str("  (protobuf)\n"),
+            Content::Other(bytes) if bytes.starts_with(GZIP) => text.push_str("  (gzip)\n"),
             Content::Other(bytes) => {
                 for line in String::from_utf8_lossy(bytes).lines() {
                     let _ = writeln!(text, "  {line}");
@@ -449,6 +455,22 @@ mod tests {
             without_times("Zone {\"t\": \"2026-01-31T12:00:00Z\"} Z 2026-01-31T12:00:00.5Z"),
             "Zone {\"t\": \"<time>\"} Z <time>"
         );
+    }
+
+    #[test]
+    fn a_body_that_is_not_text_is_named() {
+        for (bytes, name) in [
+            (&b"k8s\0\x01"[..], "(protobuf)"),
+            (b"\x1f\x8b\x08", "(gzip)"),
+        ] {
+            let answer = Answer::Response(Response {
+                status: 200,
+                headers: vec![("content-encoding".into(), "x".into())],
+                body: Content::Other(bytes.into()),
+            });
+            let expected = format!("200 (no content type)\ncontent-encoding: x\n  {name}\n");
+            assert_eq!(texts(&[answer]), [expected]);
+        }
     }
 
     #[test]

@@ -31,8 +31,10 @@ impl Bug {
     pub(super) fn change(self, case: &mut Case) {
         for step in &mut case.steps {
             match &mut step.command {
-                Command::Request(request) | Command::Do(request) => self.request(request),
-                Command::Watch { request, .. } => self.request(request),
+                Command::Request(request)
+                | Command::Do(request)
+                | Command::Await { request, .. }
+                | Command::Watch { request, .. } => self.request(request),
                 Command::Events { .. } | Command::Set { .. } => {}
             }
         }

@@ -181,6 +181,9 @@ pub(crate) fn report(script: &str, expected: &str, found: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Name of the file with the rules, in the folder of the cases.
+    const RULES: &str = "RULES.md";
+
     #[test]
     fn a_report_has_only_the_lines_that_differ() {
         assert_eq!(
@@ -188,6 +191,27 @@ mod tests {
             "> GET /\n-   a\n+   c\n"
         );
         assert_eq!(report("", "a\n", "a\na\n"), "+ a\n");
+    }
+
+    #[test]
+    fn each_rule_names_cases_that_exist_or_the_reason_why_it_has_none() {
+        let all = Case::all(&folder()).unwrap();
+        let text = fs::read_to_string(folder().join(RULES)).unwrap();
+        let rows = text.lines().filter(|line| line.starts_with("| "));
+        let rows = rows.filter(|row| !matches!(*row, "| Rule | Cases |" | "| --- | --- |"));
+        let mut cases = 0;
+        for row in rows {
+            let (_, cell) = row.trim_end_matches(" |").rsplit_once(" | ").unwrap();
+            if cell.starts_with("not testable: ") {
+                continue;
+            }
+            for name in cell.split(", ") {
+                let exists = all.iter().any(|case| format!("`{}`", case.name) == name);
+                assert!(exists, "{RULES} names {name}: {row}");
+                cases += 1;
+            }
+        }
+        assert!(cases > 0, "{RULES} has no rows");
     }
 
     #[test]

@@ -51,6 +51,14 @@ pub(crate) enum End {
 }
 
 impl Answer {
+    /// Returns the response, if the command has sent one request and read the whole response or its headers.
+    pub(crate) fn response(&self) -> Option<&Response> {
+        match self {
+            Self::Response(response) | Self::Prepared(response) => Some(response),
+            Self::Impossible(_) | Self::Events { .. } | Self::Nothing => None,
+        }
+    }
+
     /// Returns whether the case can show what its title says, on a server that behaves like Kubernetes.
     pub(crate) fn is_possible(&self) -> bool {
         match self {

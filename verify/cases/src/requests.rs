@@ -8,8 +8,9 @@ mod objects;
 mod patches;
 mod draw;
 mod planted;
-mod sides;
+mod difference;
 mod known;
+mod sides;
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -25,9 +26,10 @@ use harness::{
 use tokio::{runtime::Runtime, time::Instant};
 
 use self::{
+    difference::Difference,
     draw::Program,
     planted::Bug,
-    sides::{Difference, Outcome, Sides},
+    sides::{Outcome, Sides},
 };
 
 /// Run random programs of requests on the embedded server and a real kube-apiserver, and compare the responses

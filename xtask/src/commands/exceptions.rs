@@ -66,6 +66,7 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 11] = [
             "cargo xtask crash --kills 200 --seed 7",
             "cargo xtask conformance cases --case list/",
             "cargo xtask conformance oracle --seeds 1..2001",
+            "cargo xtask conformance requests --seeds 7..8 --print",
             "cargo xtask conformance oracle --seeds 1..20001 --component workqueue --counts",
             "OBJECTS=100000 cargo test --release --package kube-informer-protobuf --lib -- --ignored",
             "cargo xtask fuzz",

@@ -39,7 +39,7 @@ pub(crate) fn create(
     let mut object = object;
     let namespace = settle_namespace(resource, namespace, &mut object, how)?;
     let revision = object.text("resourceVersion").to_owned();
-    prepare(shared, resource, &mut object, how)?;
+    prepare(shared, resource, &mut object, how);
     if !object.text("name").is_empty() || object.text("generateName").is_empty() {
         check_metadata(resource, &object)?;
     }
@@ -113,12 +113,7 @@ fn settle_namespace(
 }
 
 /// Sets the server-managed members of a new object, and removes members that clients may not set.
-fn prepare(
-    shared: &Shared,
-    resource: &Resource,
-    object: &mut Object,
-    how: How,
-) -> Result<(), ApiError> {
+fn prepare(shared: &Shared, resource: &Resource, object: &mut Object, how: How) {
     if how.origin == Origin::Request {
         let wiped = [
             "uid",
@@ -152,7 +147,6 @@ fn prepare(
         .counts_generations
         .then(|| json!(given.unwrap_or(1)));
     object.set_meta("generation", generation);
-    Ok(())
 }
 
 /// Checks that the namespace of a new object is not being deleted.

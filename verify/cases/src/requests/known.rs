@@ -3,144 +3,252 @@
 //! Guarantees: each name is one of that file. A rule is as narrow as the responses allow, since it can hide
 //! another difference.
 
-use super::sides::Difference;
+use serde_json::Value;
 
-/// Returns the name of the intentional difference that `difference` shows, if it is one.
-pub(super) fn name(difference: &Difference) -> Option<&'static str> {
-    let Difference { real, embedded, .. } = difference;
-    if real.contains(END) && without_members_of_bookmarks(real) == *embedded {
-        return Some("bookmarks_have_only_metadata");
-    }
-    let (of_real, of_embedded) = (status(real)?, status(embedded)?);
-    let only = |mark: char| only(difference, mark);
-    if of_real == 422 && of_embedded != 422 {
-        if real.contains("error decoding from json") || real.contains("unrecognized type:") {
-            return Some("types_are_not_checked");
-        }
-        let is_metadata = |field: &&str| field.starts_with("metadata");
-        let fields: Vec<_> = fields(real).collect();
-        // The rules of metadata are the same for all kinds, and the embedded server has them.
-        return (!fields.is_empty() && !fields.iter().any(is_metadata))
-            .then_some("kinds_are_not_validated");
-    }
-    if of_real == 422 && of_embedded == 422 {
-        return invalid(real, embedded);
-    }
-    if of_real == of_embedded
-        && only('-') == [r#""items": null,"#]
-        && only('+') == [r#""items": [],"#]
-    {
-        return Some("null_items_of_partial_lists");
-    }
-    let is_empty = |line: &str| {
-        line.starts_with('"')
-            && [": {},", ": [],", ": null,"]
-                .iter()
-                .any(|end| line.ends_with(end))
-    };
-    if of_real == of_embedded
-        && only('-').is_empty()
-        && matches!(&*only('+'), [line] if is_empty(line))
-    {
-        return Some("types_are_not_checked");
-    }
-    let is_scale = difference
-        .script
-        .lines()
-        .next()
-        .is_some_and(|line| line.ends_with("/scale"));
-    let is_revision =
-        |lines: Vec<String>| matches!(&*lines, [line] if line.starts_with("\"resourceVersion\""));
-    if is_scale && of_real == of_embedded && is_revision(only('-')) && is_revision(only('+')) {
-        // kube-apiserver stores that the subresource manages the replicas.
-        return Some("server_side_apply");
-    }
-    let is_wrong_kind = |text: &str| text.contains(" cannot be handled as a ");
-    if of_real == 400 && of_embedded == 400 && is_wrong_kind(real) && is_wrong_kind(embedded) {
-        return Some("decode_messages");
-    }
-    None
-}
+use super::difference::Difference;
+use crate::answer::{Answer, Content, Response};
 
 /// Annotation of the bookmark after the initial events of a watch.
 const END: &str = "k8s.io/initial-events-end";
 
-/// Removes the members of bookmarks that are neither metadata nor the kind. kube-apiserver sends those of an
-/// empty object.
-fn without_members_of_bookmarks(events: &str) -> String {
-    let mut kept = String::new();
-    let (mut is_bookmark, mut is_member) = (false, false);
-    for line in events.lines() {
-        if !line.starts_with(' ') {
-            is_bookmark = line == "BOOKMARK";
+/// Returns how often `answers` show an intentional difference without a meaning, and removes it from them. The
+/// answers of both servers are settled.
+pub(super) fn settle(answers: &mut [Answer]) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for answer in answers {
+        match answer {
+            Answer::Response(response) | Answer::Prepared(response) => {
+                if let Content::Json(body) = &mut response.body {
+                    found.extend(settle_body(body));
+                }
+            }
+            Answer::Events { events, .. } => {
+                found.extend(events.iter_mut().filter_map(settle_event));
+            }
+            Answer::Impossible(_) | Answer::Nothing => {}
         }
-        if let Some(member) = line.strip_prefix("    \"") {
-            is_member = is_bookmark
-                && !["apiVersion", "kind", "metadata"]
-                    .iter()
-                    .any(|name| member.starts_with(name));
-        } else if !line.starts_with("     ")
-            && !line.starts_with("    }")
-            && !line.starts_with("    ]")
-        {
-            is_member = false;
-        }
-        if is_member {
-            continue;
-        }
-        // The last member has no comma.
-        let ends = is_bookmark && line.contains(END) && line.ends_with("},");
-        kept.push_str(if ends { &line[..line.len() - 1] } else { line });
-        kept.push('\n');
     }
-    kept
+    found
+}
+
+fn settle_body(body: &mut Value) -> Option<&'static str> {
+    if let Some(items @ Value::Null) = body.get_mut("items") {
+        *items = Value::Array(Vec::new());
+        return Some("null_items_of_partial_lists");
+    }
+    let causes = body.pointer_mut("/details/causes")?.as_array_mut()?;
+    let sent = causes.len();
+    causes.sort_by_key(Value::to_string);
+    causes.dedup();
+    (causes.len() < sent).then_some("causes_are_not_repeated")
+}
+
+fn settle_event(event: &mut Value) -> Option<&'static str> {
+    let is_end = event["object"]["metadata"]["annotations"]
+        .get(END)
+        .is_some();
+    if event["type"] != "BOOKMARK" || !is_end {
+        return None;
+    }
+    let members = event["object"].as_object_mut()?;
+    let sent = members.len();
+    members.retain(|name, _| matches!(&**name, "apiVersion" | "kind" | "metadata"));
+    (members.len() < sent).then_some("bookmarks_have_only_metadata")
+}
+
+/// Returns the name of the intentional difference that `difference` shows, if it is one.
+pub(super) fn name(difference: &Difference) -> Option<&'static str> {
+    let (real, embedded) = difference.responses()?;
+    let (of_real, of_embedded) = (Invalid::of(real), Invalid::of(embedded));
+    match (of_real, of_embedded) {
+        // kube-apiserver validates an object before it looks for another one with the same name.
+        (Some(invalid), None) if embedded.is_success() || embedded.status == 409 => {
+            if invalid.is_of_a_type() {
+                return Some("types_are_not_checked");
+            }
+            // The rules of metadata are the same for all kinds, and the embedded server has them.
+            let is_of_kind = !invalid.0.is_empty() && invalid.of_metadata().is_empty();
+            return is_of_kind.then_some("kinds_are_not_validated");
+        }
+        (Some(invalid), Some(found)) => {
+            if invalid.is_of_a_pod() && found.is_of_a_pod() {
+                return Some("pod_update_message_has_no_diff");
+            }
+            let has_same_metadata = invalid.of_metadata() == found.of_metadata();
+            let is_of_kind = found.0.len() < invalid.0.len() && has_same_metadata;
+            return is_of_kind.then_some("kinds_are_not_validated");
+        }
+        _ => {}
+    }
+    if real.status != embedded.status {
+        return None;
+    }
+    let (only_real, only_embedded) = difference.lines();
+    match (&*only_real, &*only_embedded) {
+        // The typed server omits an empty member.
+        ([], [line])
+            if [": {},", ": [],", ": null,"]
+                .iter()
+                .any(|end| line.ends_with(end)) =>
+        {
+            Some("types_are_not_checked")
+        }
+        // kube-apiserver stores that the subresource manages the replicas, in a new revision.
+        ([one], [other])
+            if difference.command().ends_with("/scale")
+                && [one, other]
+                    .iter()
+                    .all(|line| line.starts_with("\"resourceVersion\"")) =>
+        {
+            Some("server_side_apply")
+        }
+        ([one], [other])
+            if real.status == 400
+                && [one, other]
+                    .iter()
+                    .all(|line| line.contains(" cannot be handled as a ")) =>
+        {
+            Some("decode_messages")
+        }
+        _ => None,
+    }
 }
 
 /// Returns whether a program can continue after `difference`: neither server has changed an object.
 pub(super) fn is_harmless(difference: &Difference) -> bool {
-    let is_read = difference.script.contains("> GET ") || difference.script.contains("> EVENTS ");
-    let is_error = |text| status(text).is_some_and(|status| status >= 400);
-    is_read || (is_error(&difference.real) && is_error(&difference.embedded))
-}
-
-/// Compares two descriptions of an invalid object.
-fn invalid(real: &str, embedded: &str) -> Option<&'static str> {
-    const POD: &str = "pod updates may not change fields other than";
-    if real.contains(POD) {
-        return Some("pod_update_message_has_no_diff");
-    }
-    let distinct = |text| {
-        let mut all: Vec<_> = fields(text).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+    let Some((real, embedded)) = difference.responses() else {
+        return false;
     };
-    let (mut of_real, of_embedded) = (distinct(real), distinct(embedded));
-    if of_real == of_embedded {
-        return Some("causes_are_not_repeated");
+    let is_read = difference.command().starts_with("> GET ");
+    is_read || (real.status >= 400 && embedded.status >= 400)
+}
+
+/// The causes of a 422 response: fields and messages.
+struct Invalid<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Invalid<'a> {
+    fn of(response: &'a Response) -> Option<Self> {
+        let Content::Json(body) = &response.body else {
+            return None;
+        };
+        let text = |cause: &'a Value, member: &str| cause[member].as_str().unwrap_or_default();
+        let causes = body["details"]["causes"].as_array().into_iter().flatten();
+        let causes = causes.map(|cause| (text(cause, "field"), text(cause, "message")));
+        (response.status == 422).then(|| Self(causes.collect()))
     }
-    // Everything except the rules of the kind.
-    of_real.retain(|field| field.starts_with("metadata"));
-    (of_real == of_embedded).then_some("kinds_are_not_validated")
+
+    fn of_metadata(&self) -> Vec<&(&'a str, &'a str)> {
+        let causes = self.0.iter();
+        causes
+            .filter(|(field, _)| field.starts_with("metadata"))
+            .collect()
+    }
+
+    /// Returns whether a patch has resulted in a value of another type than that of the field.
+    fn is_of_a_type(&self) -> bool {
+        const MESSAGES: [&str; 2] = ["error decoding from json", "unrecognized type:"];
+        let is_type = |message: &str| MESSAGES.iter().any(|part| message.contains(part));
+        self.0
+            .iter()
+            .any(|(field, message)| *field == "patch" && is_type(message))
+    }
+
+    fn is_of_a_pod(&self) -> bool {
+        const MESSAGE: &str = "pod updates may not change fields other than";
+        self.0.iter().any(|(_, message)| message.contains(MESSAGE))
+    }
 }
 
-/// Returns the status of a response. Events have none.
-fn status(text: &str) -> Option<u16> {
-    text.split(' ').next()?.parse().ok()
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
 
-/// Returns the fields of the causes of an invalid object.
-fn fields(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| {
-        let value = line.trim().strip_prefix("\"field\": \"")?;
-        value.strip_suffix("\",")
-    })
-}
+    use super::*;
+    use crate::answer::End;
 
-/// Returns the lines that only one server sent, without the mark: `-` for kube-apiserver.
-fn only(difference: &Difference, mark: char) -> Vec<String> {
-    let report = difference.report();
-    let lines = report.lines().skip(difference.script.lines().count());
-    let lines = lines.filter_map(|line| line.strip_prefix(mark));
-    lines.map(|line| line.trim().to_owned()).collect()
+    fn response(status: u16, body: Value) -> Answer {
+        Answer::Response(Response {
+            status,
+            headers: Vec::new(),
+            body: Content::Json(body),
+        })
+    }
+
+    fn invalid(fields: &[&str]) -> Answer {
+        let causes = fields
+            .iter()
+            .map(|field| json!({"field": field, "message": "m"}));
+        response(
+            422,
+            json!({"details": {"causes": causes.collect::<Vec<_>>()}}),
+        )
+    }
+
+    fn between(script: &str, real: Answer, embedded: Answer) -> Difference {
+        let mut answers = [real, embedded];
+        settle(&mut answers);
+        let [real, embedded] = answers;
+        Difference::new(script, &real, &embedded)
+    }
+
+    #[test]
+    fn a_difference_without_meaning_is_removed() {
+        let causes = json!([{"field": "b"}, {"field": "a"}, {"field": "b"}]);
+        let end = json!({"type": "BOOKMARK", "object": {
+            "kind": "Pod", "metadata": {"annotations": {END: "true"}}, "spec": {},
+        }});
+        let mut answers = [
+            response(200, json!({"items": null})),
+            response(422, json!({"details": {"causes": causes}})),
+            Answer::Events {
+                events: vec![end],
+                end: End::Received,
+            },
+        ];
+        let found = settle(&mut answers);
+        let names = [
+            "null_items_of_partial_lists",
+            "causes_are_not_repeated",
+            "bookmarks_have_only_metadata",
+        ];
+        assert_eq!(found, names);
+        assert!(settle(&mut answers).is_empty(), "{answers:?}");
+    }
+
+    #[test]
+    fn only_rules_of_the_kind_may_be_missing() {
+        let named = |real, embedded| name(&between("> POST /a", real, embedded));
+        let created = || response(201, json!({}));
+        assert_eq!(
+            named(invalid(&["data[k]"]), created()),
+            Some("kinds_are_not_validated")
+        );
+        assert_eq!(named(invalid(&["metadata.labels"]), created()), None);
+        assert_eq!(
+            named(invalid(&["metadata.labels", "data"]), created()),
+            None
+        );
+        let both = invalid(&["metadata.uid", "type"]);
+        assert_eq!(
+            named(both, invalid(&["metadata.uid"])),
+            Some("kinds_are_not_validated")
+        );
+        let both = invalid(&["metadata.uid", "type"]);
+        assert_eq!(named(both, invalid(&["metadata.name"])), None);
+        assert_eq!(named(created(), invalid(&["data"])), None);
+        assert_eq!(named(created(), response(200, json!({}))), None);
+    }
+
+    #[test]
+    fn the_revision_of_a_write_is_compared_except_that_of_a_scale() {
+        let long = "x".repeat(100);
+        let of =
+            |revision: &str| response(200, json!({"a": {"resourceVersion": revision, "x": long}}));
+        let scale = between("> PUT /a/scale", of("2"), of("1"));
+        assert_eq!(name(&scale), Some("server_side_apply"));
+        assert!(!is_harmless(&scale));
+        assert_eq!(name(&between("> PUT /a", of("2"), of("1"))), None);
+        let read = between("> GET /a", of("2"), of("1"));
+        assert!(is_harmless(&read));
+    }
 }

@@ -13,7 +13,8 @@ pub(super) struct Kind {
     /// Path of the collection, in the namespace of the program.
     pub(super) path: &'static str,
     pub(super) api_version: &'static str,
-    pub(super) kind: &'static str,
+    /// The kind, such as `Pod`.
+    pub(super) name: &'static str,
     pub(super) has_status: bool,
     pub(super) has_scale: bool,
     /// Members of an object besides its metadata.
@@ -35,7 +36,7 @@ pub(super) const KINDS: [(u32, &Kind); 6] = [
 const CONFIG_MAP: Kind = Kind {
     path: "/api/v1/namespaces/$ns/configmaps",
     api_version: "v1",
-    kind: "ConfigMap",
+    name: "ConfigMap",
     has_status: false,
     has_scale: false,
     members: config_map,
@@ -45,7 +46,7 @@ const CONFIG_MAP: Kind = Kind {
 const SECRET: Kind = Kind {
     path: "/api/v1/namespaces/$ns/secrets",
     api_version: "v1",
-    kind: "Secret",
+    name: "Secret",
     has_status: false,
     has_scale: false,
     members: secret,
@@ -55,7 +56,7 @@ const SECRET: Kind = Kind {
 const LEASE: Kind = Kind {
     path: "/apis/coordination.k8s.io/v1/namespaces/$ns/leases",
     api_version: "coordination.k8s.io/v1",
-    kind: "Lease",
+    name: "Lease",
     has_status: false,
     has_scale: false,
     members: lease,
@@ -65,7 +66,7 @@ const LEASE: Kind = Kind {
 const SERVICE_ACCOUNT: Kind = Kind {
     path: "/api/v1/namespaces/$ns/serviceaccounts",
     api_version: "v1",
-    kind: "ServiceAccount",
+    name: "ServiceAccount",
     has_status: false,
     has_scale: false,
     members: service_account,
@@ -79,7 +80,7 @@ const SERVICE_ACCOUNT: Kind = Kind {
 const POD: Kind = Kind {
     path: "/api/v1/namespaces/$ns/pods",
     api_version: "v1",
-    kind: "Pod",
+    name: "Pod",
     has_status: true,
     has_scale: false,
     members: pod,
@@ -93,7 +94,7 @@ const POD: Kind = Kind {
 const REPLICA_SET: Kind = Kind {
     path: "/apis/apps/v1/namespaces/$ns/replicasets",
     api_version: "apps/v1",
-    kind: "ReplicaSet",
+    name: "ReplicaSet",
     has_status: true,
     has_scale: true,
     members: replica_set,
@@ -110,12 +111,12 @@ const FINALIZERS: [&str; 2] = ["example.com/f", "example.com/g"];
 
 /// Draws the name of an object.
 pub(super) fn name(random: &mut Rng) -> &'static str {
-    *random.one(&NAMES)
+    random.one::<&str>(&NAMES)
 }
 
 /// Draws the name of a variable with a revision that an earlier request may have stored.
 pub(super) fn revision(random: &mut Rng) -> &'static str {
-    *random.one(&["rv1", "rv2", "rv3"])
+    random.one::<&str>(&["rv1", "rv2", "rv3"])
 }
 
 impl Kind {
@@ -123,7 +124,7 @@ impl Kind {
     pub(super) fn object(&self, random: &mut Rng, name: &str) -> Value {
         let mut object = (self.members)(random);
         object["apiVersion"] = self.api_version.into();
-        object["kind"] = self.kind.into();
+        object["kind"] = self.name.into();
         object["metadata"] = metadata(random, name);
         spoil(random, &mut object);
         object
@@ -135,7 +136,7 @@ impl Kind {
     pub(super) fn minimal(&self, name: &str) -> Value {
         let mut object = (self.members)(&mut Rng::with_seed(0));
         object["apiVersion"] = self.api_version.into();
-        object["kind"] = self.kind.into();
+        object["kind"] = self.name.into();
         object["metadata"] = json!({"name": name});
         object
     }
@@ -323,7 +324,7 @@ fn replica_set(random: &mut Rng) -> Value {
 
 /// Draws the member `status` of an object.
 pub(super) fn status(random: &mut Rng, kind: &Kind) -> Value {
-    match kind.kind {
+    match kind.name {
         "Pod" => json!({"phase": *random.one(&["Pending", "Running", "Failed"])}),
         _ => json!({"replicas": random.u32(0..3), "readyReplicas": random.u32(1..3)}),
     }

@@ -87,9 +87,9 @@ fn operation(random: &mut Rng, kind: &Kind) -> Value {
 
 fn pointer(random: &mut Rng, kind: &Kind) -> &'static str {
     if random.chance(40) {
-        *random.one(kind.pointers)
+        random.one::<&str>(kind.pointers)
     } else {
-        *random.one(&POINTERS)
+        random.one::<&str>(&POINTERS)
     }
 }
 
@@ -100,7 +100,7 @@ fn value(random: &mut Rng, kind: &Kind, pointer: &str) -> Value {
     }
     match pointer {
         "/metadata/labels" => objects::labels(random),
-        "/data" | "/data/k" if kind.kind == "Secret" => match pointer {
+        "/data" | "/data/k" if kind.name == "Secret" => match pointer {
             "/data" => json!({"note": "YQ=="}),
             _ => "YQ==".into(),
         },
@@ -129,7 +129,7 @@ fn document(random: &mut Rng, kind: &Kind, is_strategic: bool) -> Value {
             let (member, value) = metadata(random, is_strategic);
             document["metadata"][member] = value;
         } else {
-            let pointer = *random.one(kind.pointers);
+            let pointer = random.one::<&str>(kind.pointers);
             set(&mut document, random, kind, pointer);
         }
     }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result};
 use futures_util::future;
 
-use super::{draw::Program, known, planted::Bug};
+use super::{difference::Difference, draw::Program, known, planted::Bug};
 use crate::{
     answer::{Answer, Content},
     case::Case,
-    compare, run,
+    run,
     target::{Connection, Target},
     trace,
 };
@@ -31,22 +31,6 @@ pub(super) struct Outcome {
     pub(super) known: Vec<&'static str>,
     /// The first difference that is not intentional.
     pub(super) difference: Option<Difference>,
-}
-
-/// A command with different responses.
-#[derive(Clone, Debug)]
-pub(super) struct Difference {
-    /// The command, as text.
-    pub(super) script: String,
-    pub(super) real: String,
-    pub(super) embedded: String,
-}
-
-impl Difference {
-    /// Returns the command, and the lines that only one of the servers sent: those of kube-apiserver with `-`.
-    pub(super) fn report(&self) -> String {
-        compare::report(&self.script, &self.real, &self.embedded)
-    }
 }
 
 impl Sides {
@@ -75,16 +59,17 @@ impl Sides {
                 .await
                 .context("embedded server")
         };
-        let (real, mut embedded) = future::try_join(real, embedded).await?;
+        let (mut real, mut embedded) = future::try_join(real, embedded).await?;
         if let Some(bug) = self.bug {
             bug.answer(&mut embedded);
         }
         let mut outcome = Outcome {
             statuses: statuses(&case, &real),
             case,
-            known: Vec::new(),
+            known: known::settle(&mut real),
             difference: None,
         };
+        known::settle(&mut embedded);
         if trace::texts(&real) != trace::texts(&embedded) {
             outcome.find(&real, &embedded);
         }
@@ -100,21 +85,19 @@ impl Outcome {
     fn find(&mut self, real: &[Answer], embedded: &[Answer]) {
         let mut passed = BTreeSet::new();
         for end in 1..=self.case.steps.len() {
-            let texts = trace::texts(&real[..end])
-                .into_iter()
-                .zip(trace::texts(&embedded[..end]));
-            let different = texts
-                .enumerate()
-                .filter(|(at, (real, embedded))| real != embedded && !passed.contains(at));
+            let texts = trace::texts(&real[..end]).into_iter();
+            let mut texts = texts.zip(trace::texts(&embedded[..end])).enumerate();
+            let is_new = |(at, (one, other)): &(usize, (String, String))| {
+                one != other && !passed.contains(at)
+            };
             // The last one is the cause, if it differs.
-            let Some((at, (real, embedded))) = different.last() else {
+            let Some((at, (one, other))) = texts.rfind(is_new) else {
                 continue;
             };
-            let script = self.case.steps[at].script().to_owned();
             let found = Difference {
-                script,
-                real,
-                embedded,
+                script: self.case.steps[at].script().to_owned(),
+                answers: [real[at].clone(), embedded[at].clone()],
+                texts: [one, other],
             };
             let Some(name) = known::name(&found) else {
                 self.difference = Some(found);
@@ -131,15 +114,13 @@ impl Outcome {
 
 fn statuses(case: &Case, answers: &[Answer]) -> Vec<(String, u16)> {
     let pairs = case.steps.iter().zip(answers);
-    let statuses = pairs.filter_map(|(step, answer)| match answer {
-        Answer::Response(response) | Answer::Prepared(response) => {
-            let method = match &response.body {
-                Content::Stream => "WATCH",
-                _ => step.command.method()?,
-            };
-            Some((method.to_owned(), response.status))
-        }
-        _ => None,
+    let statuses = pairs.filter_map(|(step, answer)| {
+        let response = answer.response()?;
+        let method = match &response.body {
+            Content::Stream => "WATCH",
+            Content::Json(_) | Content::Other(_) => step.command.method()?,
+        };
+        Some((method.to_owned(), response.status))
     });
     statuses.collect()
 }

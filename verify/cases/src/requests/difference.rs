@@ -1,0 +1,60 @@
+//! A command to which the two servers have responded differently.
+
+use crate::{
+    answer::{Answer, Response},
+    compare,
+};
+
+/// A command with different answers.
+#[derive(Clone, Debug)]
+pub(super) struct Difference {
+    /// The command, as text.
+    pub(super) script: String,
+    /// The answers of kube-apiserver and of the embedded server.
+    pub(super) answers: [Answer; 2],
+    /// Their texts.
+    pub(super) texts: [String; 2],
+}
+
+impl Difference {
+    /// Returns the difference between the answers to one command, without those to others.
+    #[cfg(test)]
+    pub(super) fn new(script: &str, real: &Answer, embedded: &Answer) -> Self {
+        let text = |answer: &Answer| crate::trace::texts(std::slice::from_ref(answer)).concat();
+        Self {
+            script: format!("{script}\n"),
+            texts: [text(real), text(embedded)],
+            answers: [real.clone(), embedded.clone()],
+        }
+    }
+
+    /// Returns the first line of the command.
+    pub(super) fn command(&self) -> &str {
+        let command = self.script.lines().find(|line| line.starts_with("> "));
+        command.unwrap_or_default()
+    }
+
+    /// Returns both answers, if they are responses.
+    pub(super) fn responses(&self) -> Option<(&Response, &Response)> {
+        let [real, embedded] = &self.answers;
+        Some((real.response()?, embedded.response()?))
+    }
+
+    /// Returns the command, and the lines that only one of the servers sent: those of kube-apiserver with `-`.
+    pub(super) fn report(&self) -> String {
+        let [real, embedded] = &self.texts;
+        compare::report(&self.script, real, embedded)
+    }
+
+    /// Returns the lines that only one of the servers sent, without indentation: first those of
+    /// kube-apiserver.
+    pub(super) fn lines(&self) -> (Vec<String>, Vec<String>) {
+        let [real, embedded] = &self.texts;
+        let report = compare::report("", real, embedded);
+        let only = |mark| {
+            let lines = report.lines().filter_map(|line| line.strip_prefix(mark));
+            lines.map(|line| line.trim().to_owned()).collect()
+        };
+        (only('-'), only('+'))
+    }
+}

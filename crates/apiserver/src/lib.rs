@@ -143,6 +143,8 @@ mod clock;
 mod quote;
 mod kinds;
 mod status;
+mod go_json;
+mod decode_error;
 mod name_syntax;
 mod object;
 mod selector;

@@ -1,10 +1,14 @@
 //! Validates the metadata of objects: names, labels, annotations, finalizers and owner references.
 //!
-//! Guarantees: the rules are those of Kubernetes' function `ValidateObjectMeta`, and the messages are those
-//! of a 1.36 API server.
+//! Guarantees: the rules are those of Kubernetes' functions `ValidateObjectMeta` and
+//! `ValidateObjectMetaUpdate`, and the messages are those of a 1.36 API server. An update reports an error as
+//! often as a kind validates its metadata.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::field_validation::Warnings;
 use crate::name_syntax::{NameRule, key_faults, value_faults};
 use crate::object::Object;
 use crate::quote::Quoted;
@@ -26,14 +30,29 @@ pub(crate) struct MetadataRules {
     pub(crate) names: NameRule,
     /// Whether every finalizer except Kubernetes' own must contain a domain, as in `example.com/name`.
     pub(crate) qualified_finalizers: bool,
+    /// The functions that the kind calls when it validates an update.
+    pub(crate) on_update: &'static [Function],
 }
+
+/// A function of Kubernetes that validates metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    /// `ValidateObjectMeta`.
+    Object,
+    /// `ValidateObjectMetaUpdate`.
+    Update,
+}
+
+/// The functions that Kubernetes calls for an update of any kind, before those of the kind.
+const COMMON: [Function; 2] = [Function::Object, Function::Update];
 
 impl MetadataRules {
     /// The rules of custom resources, and of built-in kinds that only the generic function of Kubernetes
     /// validates.
     pub(crate) const GENERIC: MetadataRules = MetadataRules {
-        names: NameRule::Subdomain,
         qualified_finalizers: false,
+        on_update: &[Function::Update],
+        ..MetadataRules::of(NameRule::Subdomain)
     };
 
     /// Returns the metadata rules of a built-in kind whose object names follow `names`.
@@ -41,7 +60,29 @@ impl MetadataRules {
         MetadataRules {
             names,
             qualified_finalizers: true,
+            on_update: &[Function::Update, Function::Object],
         }
+    }
+
+    /// Validates the metadata of an update from `old` to `new`.
+    pub(crate) fn check_update(self, old: &Object, new: &Object) -> Vec<FieldError> {
+        let by = |function: Function, qualified: bool| {
+            let mut errors = match function {
+                Function::Object => check(new),
+                Function::Update => check_change(old, new),
+            };
+            if qualified {
+                errors.extend(unqualified(&new.finalizers(), "metadata.finalizers"));
+            }
+            errors
+        };
+        let common = COMMON.map(|function| by(function, false));
+        if common.iter().all(Vec::is_empty) && !self.qualified_finalizers {
+            return Vec::new();
+        }
+        let own = self.on_update.iter();
+        let own = own.flat_map(|function| by(*function, self.qualified_finalizers));
+        common.into_iter().flatten().chain(own).collect()
     }
 
     /// Validates the metadata of a new object, including `name` and `generateName`.
@@ -66,48 +107,123 @@ impl MetadataRules {
             "" => {}
             name => refuse(&mut errors, "metadata.name", name, self.names.faults(name)),
         }
-        errors.extend(self.check(object));
-        errors
-    }
-
-    /// Validates the metadata of an object, except for the name, and returns the errors.
-    pub(crate) fn check(self, object: &Object) -> Vec<FieldError> {
-        let mut errors = Vec::new();
-        for (key, value) in texts(object, "labels") {
-            refuse(&mut errors, "metadata.labels", key, key_faults(key));
-            refuse(&mut errors, "metadata.labels", value, value_faults(value));
-        }
-        let mut size = 0;
-        for (key, value) in texts(object, "annotations") {
-            size += key.len() + value.len();
-            let faults = key_faults(&key.to_lowercase());
-            refuse(&mut errors, "metadata.annotations", key, faults);
-        }
-        if size > ANNOTATIONS_MAX {
-            errors.push(FieldError::too_long(
-                "metadata.annotations",
-                ANNOTATIONS_MAX,
-            ));
-        }
-        errors.extend(owner_errors(object));
-        for finalizer in object.finalizers() {
-            let faults = key_faults(finalizer);
-            refuse(&mut errors, "metadata.finalizers", finalizer, faults);
-        }
-        let finalizers = object.finalizers();
-        if ["orphan", "foregroundDeletion"]
-            .iter()
-            .all(|one| finalizers.contains(one))
-        {
-            let why = "finalizer orphan and foregroundDeletion cannot be both set";
-            let all = json!(finalizers);
-            errors.push(FieldError::invalid("metadata.finalizers", all, why));
-        }
+        errors.extend(check(object));
         if self.qualified_finalizers {
-            errors.extend(unqualified(&finalizers, "metadata.finalizers"));
+            errors.extend(unqualified(&object.finalizers(), "metadata.finalizers"));
         }
         errors
     }
+}
+
+/// Validates the metadata of an object, except for the name, as `ValidateObjectMeta` does.
+fn check(object: &Object) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(generation) = object.number("generation").filter(|number| *number < 0) {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid("metadata.generation", generation, why));
+    }
+    check_maps(object, &mut errors);
+    for finalizer in object.finalizers() {
+        let faults = key_faults(finalizer);
+        refuse(&mut errors, "metadata.finalizers", finalizer, faults);
+    }
+    let finalizers = object.finalizers();
+    if ["orphan", "foregroundDeletion"]
+        .iter()
+        .all(|one| finalizers.contains(one))
+    {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        let all = json!(finalizers);
+        errors.push(FieldError::invalid("metadata.finalizers", all, why));
+    }
+    errors
+}
+
+/// Validates a change of the metadata, as `ValidateObjectMetaUpdate` does.
+fn check_change(old: &Object, new: &Object) -> Vec<FieldError> {
+    let mut errors: Vec<FieldError> = new_finalizers(old, new).into_iter().collect();
+    for member in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let value = new.meta(member);
+        if value != old.meta(member) {
+            let field = format!("metadata.{member}");
+            let value = value.unwrap_or(&Value::Null);
+            errors.push(FieldError::invalid(field, value, "field is immutable"));
+        }
+    }
+    check_maps(new, &mut errors);
+    errors
+}
+
+/// Validates labels, annotations and owner references.
+fn check_maps(object: &Object, errors: &mut Vec<FieldError>) {
+    for (key, value) in texts(object, "labels") {
+        refuse(errors, "metadata.labels", key, key_faults(key));
+        refuse(errors, "metadata.labels", value, value_faults(value));
+    }
+    let mut size = 0;
+    for (key, value) in texts(object, "annotations") {
+        size += key.len() + value.len();
+        let faults = key_faults(&key.to_lowercase());
+        refuse(errors, "metadata.annotations", key, faults);
+    }
+    if size > ANNOTATIONS_MAX {
+        errors.push(FieldError::too_long(
+            "metadata.annotations",
+            ANNOTATIONS_MAX,
+        ));
+    }
+    errors.extend(owner_errors(object));
+}
+
+/// Returns an error if `new` has additional finalizers and the object is being deleted.
+fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
+    let known = old.finalizers();
+    let mut added = new.finalizers();
+    added.retain(|finalizer| !known.contains(finalizer));
+    if !old.is_deleting() || added.is_empty() {
+        return None;
+    }
+    added.sort_unstable();
+    added.dedup();
+    let added: Vec<String> = added
+        .into_iter()
+        .map(|one| Quoted(one).to_string())
+        .collect();
+    let body = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        added.join(", ")
+    );
+    Some(FieldError::forbidden("metadata.finalizers", &body))
+}
+
+/// Removes equal owner references, and adds a warning about them. `when` is a part of the warning.
+pub(crate) fn merge_owners(object: &mut Object, when: &str, warnings: &Warnings) {
+    let removed = remove_equal_owners(object);
+    if !removed.is_empty() {
+        warnings.add(format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            removed.join(", ")
+        ));
+    }
+}
+
+/// Removes each owner reference that equals an earlier one, and returns the uids of the removed ones.
+fn remove_equal_owners(object: &mut Object) -> Vec<String> {
+    let Some(Value::Array(owners)) = object.meta("ownerReferences") else {
+        return Vec::new();
+    };
+    let (mut seen, mut kept, mut removed) = (BTreeSet::new(), Vec::new(), Vec::new());
+    for owner in owners {
+        if seen.insert(owner.to_string()) {
+            kept.push(owner.clone());
+        } else {
+            removed.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        }
+    }
+    if !removed.is_empty() {
+        object.set_meta("ownerReferences", Some(Value::Array(kept)));
+    }
+    removed
 }
 
 /// Returns an error for each finalizer that has no domain and is not defined by Kubernetes.

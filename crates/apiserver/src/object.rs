@@ -4,11 +4,16 @@
 //! string members have the JSON types that Kubernetes requires.
 //! This module does not check the members outside `metadata`, except `apiVersion` and `kind`.
 
+mod decode;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::decode_error::DecodeError;
 use crate::kinds::Kind;
 use crate::status::ApiError;
+
+pub(crate) use decode::{json_type, untyped};
 
 /// A Kubernetes object as a JSON object with well-formed `metadata`.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,18 +21,6 @@ pub(crate) struct Object(Map<String, Value>);
 
 /// Maximum nesting depth of an object's JSON, the maximum that `serde_json` parses.
 pub(crate) const DEPTH_MAX: usize = 127;
-
-/// The members of `metadata` whose values must be strings.
-const TEXTS: [&str; 8] = [
-    "name",
-    "namespace",
-    "generateName",
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "selfLink",
-];
 
 /// Returns the nesting depth of the JSON objects and lists in a value; the depth of a scalar is 0.
 ///
@@ -40,18 +33,6 @@ pub(crate) fn height(value: &Value) -> usize {
     }
 }
 
-/// Returns Go's name of a value's JSON type, for error messages.
-pub(crate) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 impl Object {
     /// Converts a JSON value to an object of a kind.
     ///
@@ -61,53 +42,26 @@ impl Object {
     ///
     /// Returns an error if the value is of another kind, is nested more than [`DEPTH_MAX`] levels deep, or
     /// has malformed metadata.
-    pub(crate) fn of(kind: &Kind, value: Value) -> Result<Object, ApiError> {
-        let mut members = match value {
-            Value::Object(members) => members,
-            Value::Null => Map::new(),
-            other => {
-                let message = format!(
-                    "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-                    json_type(&other)
-                );
-                return Err(ApiError::bad_request(message));
-            }
-        };
-        let api_version = kind.api_version();
-        match members.get("kind").and_then(Value::as_str) {
-            None | Some("") => {}
-            Some(sent) if sent == kind.kind => {}
-            Some(sent) => {
-                let message = format!(
-                    "{sent} in version {api_version:?} cannot be handled as a {}: converting ({api_version}.{sent}) to ({}.{}): unknown conversion",
-                    kind.kind,
-                    kind.internal_package(),
-                    kind.kind
-                );
-                return Err(ApiError::bad_request(message));
-            }
-        }
-        match members.get("apiVersion").and_then(Value::as_str) {
-            None | Some("") => {}
-            Some(sent) if sent == api_version => {}
-            Some(sent) => {
-                let name = &kind.kind;
-                let message = format!(
-                    "{name} in version {sent:?} cannot be handled as a {name}: no kind {name:?} is registered for version {sent:?} in scheme \"pkg/runtime/scheme.go:111\""
-                );
-                return Err(ApiError::bad_request(message));
-            }
-        }
-        members.insert("apiVersion".to_owned(), json!(api_version));
+    pub(crate) fn of(kind: &Kind, value: Value) -> Result<Object, DecodeError> {
+        Object::of_body(kind, value, &[])
+    }
+
+    /// Converts the JSON value of a request body to an object, like [`Object::of`].
+    ///
+    /// Error messages contain numbers as they are in `body`, if it is JSON.
+    pub(crate) fn of_body(kind: &Kind, value: Value, body: &[u8]) -> Result<Object, DecodeError> {
+        let mut members = decode::members_of(kind, value)?;
+        decode::check_type(kind, &members)?;
+        members.insert("apiVersion".to_owned(), json!(kind.api_version()));
         members.insert("kind".to_owned(), json!(kind.kind));
         if members.get("metadata").is_none_or(Value::is_null) {
             members.insert("metadata".to_owned(), json!({}));
         }
         if members.values().map(height).max().unwrap_or(0) >= DEPTH_MAX {
-            return Err(ApiError::too_deep());
+            return Err(DecodeError::Rejected(ApiError::too_deep()));
         }
+        decode::check_metadata(kind, &members["metadata"], body)?;
         let mut object = Object(members);
-        object.check(&kind.kind)?;
         // Go omits empty values.
         for member in ["labels", "annotations", "finalizers", "ownerReferences"] {
             let empty = object.meta(member).is_some_and(|value| match value {
@@ -204,43 +158,5 @@ impl Object {
         let parsed = |text: &Value| text.as_str().unwrap_or_default().parse();
         let time = self.meta("deletionTimestamp").map(parsed);
         time.map(|due| due.unwrap_or(Timestamp::UNIX_EPOCH))
-    }
-
-    fn check(&self, kind: &str) -> Result<(), ApiError> {
-        let wrong = |field: &str, expected: &str| {
-            let message = format!(
-                "{kind} in version \"{}\" cannot be handled as a {kind}: json: cannot unmarshal into Go struct field ObjectMeta.metadata.{field} of type {expected}",
-                self.0["apiVersion"].as_str().unwrap_or_default()
-            );
-            Err(ApiError::bad_request(message))
-        };
-        if !self.0["metadata"].is_object() {
-            return wrong("", "v1.ObjectMeta");
-        }
-        for member in TEXTS {
-            if self.meta(member).is_some_and(|value| !value.is_string()) {
-                return wrong(member, "string");
-            }
-        }
-        for member in ["labels", "annotations"] {
-            let Some(map) = self.meta(member) else {
-                continue;
-            };
-            let sound = map
-                .as_object()
-                .is_some_and(|map| map.values().all(Value::is_string));
-            if !sound {
-                return wrong(member, "map[string]string");
-            }
-        }
-        if let Some(list) = self.meta("finalizers") {
-            let sound = list
-                .as_array()
-                .is_some_and(|list| list.iter().all(Value::is_string));
-            if !sound {
-                return wrong("finalizers", "[]string");
-            }
-        }
-        Ok(())
     }
 }

@@ -15,12 +15,13 @@ pub(crate) use encode::{
 };
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use kube_informer_protobuf::{Envelope, MessageId, Messages, Missing, Options, decode_with};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use crate::decode_error::summary;
 use crate::object::DEPTH_MAX;
 use crate::status::ApiError;
 
@@ -34,11 +35,6 @@ const OPTIONS: Options = Options {
     values: 500_000,
     missing: Missing::Zero,
 };
-
-/// Maximum number of bytes of an unrecognized body in the error message.
-///
-/// The value is that of `transformDecodeError` in Kubernetes' `endpoints/handlers/rest.go`.
-const SUMMARY_BYTES_MAX: usize = 30;
 
 /// The group, version and kind of the object that an endpoint accepts.
 #[derive(Clone, Copy, Debug)]
@@ -82,25 +78,6 @@ fn open(body: &[u8]) -> Result<Envelope<'_>, Cow<'static, str>> {
         return Err("empty body".into());
     }
     Envelope::read(bytes).map_err(|error| error.to_string().into())
-}
-
-/// Returns the start of an unrecognized body as readable text for an error message.
-fn summary(body: &[u8]) -> String {
-    let start = &body[..body.len().min(SUMMARY_BYTES_MAX)];
-    let mut summary = String::new();
-    match start {
-        [] => summary.push_str("<empty>"),
-        [b'{', ..] => summary.push_str(&String::from_utf8_lossy(start)),
-        _ => {
-            for byte in start {
-                write!(summary, "{byte:02x}").expect("writing to a String does not fail");
-            }
-        }
-    }
-    if body.len() > SUMMARY_BYTES_MAX {
-        summary.push_str(" ...");
-    }
-    summary
 }
 
 fn group_version(api_version: &str) -> (&str, &str) {

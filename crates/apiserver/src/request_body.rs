@@ -8,6 +8,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use crate::field_validation::{self, Complaints, Known};
+use crate::go_json;
 use crate::kinds::{Kind, Subresource};
 use crate::negotiate::content_type;
 use crate::protobuf::{self, Expected};
@@ -18,6 +19,13 @@ const JSON: &str = "application/json";
 
 /// Media type of protobuf bodies, which Go clients send for built-in kinds.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// The reason why a request body can't be parsed.
+pub(crate) enum Unreadable {
+    /// The body is not JSON.
+    Syntax(String),
+    Other(ApiError),
+}
 
 /// Parses a request body to a JSON value, and checks the field names of JSON bodies against `known`.
 ///
@@ -31,19 +39,22 @@ pub(crate) fn read(
     body: &[u8],
     known: Known,
     protobuf: Option<Expected<'_>>,
-) -> Result<(Value, Complaints), ApiError> {
+) -> Result<(Value, Complaints), Unreadable> {
     match (content_type(headers).as_str(), protobuf) {
         ("" | JSON | "*/*", _) => field_validation::read(body, known).map_err(|error| {
-            ApiError::bad_request(format!(
-                "couldn't get version/kind; json parse error: {error}"
+            let why = go_json::syntax_error(body).unwrap_or_else(|| error.to_string());
+            Unreadable::Syntax(format!(
+                "couldn't get version/kind; json parse error: {why}"
             ))
         }),
         (PROTOBUF, Some(expected)) => {
-            let value = protobuf::decode(body, expected)?;
+            let value = protobuf::decode(body, expected).map_err(Unreadable::Other)?;
             Ok((value, Complaints::default()))
         }
-        (_, Some(_)) => Err(ApiError::unsupported_body(&format!("{JSON}, {PROTOBUF}"))),
-        (_, None) => Err(ApiError::unsupported_body(JSON)),
+        (_, Some(_)) => Err(Unreadable::Other(ApiError::unsupported_body(&format!(
+            "{JSON}, {PROTOBUF}"
+        )))),
+        (_, None) => Err(Unreadable::Other(ApiError::unsupported_body(JSON))),
     }
 }
 

@@ -376,8 +376,8 @@ impl ApiError {
     }
 
     /// Returns the 422 error for a patch whose result `text` is not a valid object; `cause` is the reason.
-    pub(crate) fn no_such_object(text: &str, cause: &ApiError) -> ApiError {
-        let error = FieldError::invalid("patch", format!("{text:?}"), &cause.to_string());
+    pub(crate) fn no_such_object(text: &str, cause: &str) -> ApiError {
+        let error = FieldError::invalid("patch", format!("{text:?}"), cause);
         ApiError::validation("", "", &[error])
     }
 
@@ -430,10 +430,14 @@ impl ApiError {
     }
 
     fn validation(subject: &str, name: &str, errors: &[FieldError]) -> ApiError {
-        let sentences: Vec<String> = errors
-            .iter()
-            .map(|error| format!("{}: {}", error.field, error.body))
-            .collect();
+        let mut sentences: Vec<String> = Vec::new();
+        for error in errors {
+            let sentence = format!("{}: {}", error.field, error.body);
+            // The causes contain an error as often as it was found, but the message only once.
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
         let list = match sentences.as_slice() {
             [only] => only.clone(),
             several => format!("[{}]", several.join(", ")),

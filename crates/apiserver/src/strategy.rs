@@ -11,6 +11,7 @@ pub(crate) mod namespace;
 mod persistent_volume;
 mod pod;
 mod secret;
+mod update_checks;
 
 use jiff::Timestamp;
 use serde_json::Value;

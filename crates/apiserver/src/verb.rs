@@ -196,7 +196,7 @@ impl Call {
             }
             Verb::Create => self.create(target),
             Verb::Update => {
-                let object = Object::of(&target.resource.kind, self.sent(&target.resource)?)?;
+                let object = self.sent(&target.resource)?;
                 let how = self.how(Part::Main)?;
                 let subject = Self::subject(target)?;
                 let may_create = || self.shared.gate.admit_create(&self.user, target);
@@ -271,12 +271,12 @@ impl Call {
 
     fn create(&self, target: &Target) -> Result<Reply, ApiError> {
         let resource = &target.resource;
-        let value = self.sent(resource)?;
         if !resource.serves("get") {
+            let value = self.sent(resource)?.into_value();
             let reviewed = review(&self.shared.gate, &self.user, &resource.kind, value)?;
             return Ok(Reply::json(StatusCode::CREATED, &reviewed));
         }
-        let object = Object::of(&resource.kind, value)?;
+        let object = self.sent(resource)?;
         let how = self.how(Part::Main)?;
         let entry = create::create(
             &self.shared,
@@ -289,7 +289,7 @@ impl Call {
     }
 
     fn update(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
-        let object = Object::of(&target.resource.kind, self.sent(&target.resource)?)?;
+        let object = self.sent(&target.resource)?;
         update::update(
             &self.shared,
             Self::subject(target)?,

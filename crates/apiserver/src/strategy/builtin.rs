@@ -4,6 +4,7 @@
 //!
 //! Guarantees: a resource without a row has the strategy [`Strategy::BUILTIN`].
 
+use super::update_checks::with_updates;
 use super::{StatusMetadata, Strategy, namespace, persistent_volume, pod, secret};
 use crate::columns;
 use crate::metadata::MetadataRules;
@@ -77,7 +78,11 @@ const ROWS: &[(&str, Strategy)] = &[
 /// Returns the strategy of the built-in resource `group_resource`, such as `deployments.apps`.
 pub(super) fn strategy(group_resource: &str) -> Strategy {
     let found = ROWS.iter().find(|(name, _)| *name == group_resource);
-    found.map_or(Strategy::BUILTIN, |(_, strategy)| *strategy)
+    let strategy = found.map_or(Strategy::BUILTIN, |(_, strategy)| *strategy);
+    Strategy {
+        metadata: with_updates(strategy.metadata, group_resource),
+        ..strategy
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::namespace;
-use super::write::{How, Origin, Subject};
+use super::write::{How, Origin};
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::{Shared, State};
@@ -38,22 +38,18 @@ pub(crate) fn create(
 ) -> Result<Arc<Entry>, ApiError> {
     let mut object = object;
     let namespace = settle_namespace(resource, namespace, &mut object, how)?;
+    let place = namespace.as_deref();
+    // Kubernetes reports a missing namespace before invalid fields.
+    check_namespace(shared, &shared.lock(), (resource, place), &object, how)?;
     let revision = object.text("resourceVersion").to_owned();
     prepare(shared, resource, &mut object, how);
     if !object.text("name").is_empty() || object.text("generateName").is_empty() {
         check_metadata(resource, &object)?;
     }
-    let mut state = shared.lock();
-    let subject = Subject {
-        resource,
-        namespace: namespace.as_deref(),
-        name: match object.text("name") {
-            "" => object.text("generateName"),
-            name => name,
-        },
-    };
-    check_namespace(shared, &state, subject, how)?;
     check_revision(&revision, how)?;
+    let mut state = shared.lock();
+    // The namespace may have been deleted meanwhile.
+    check_namespace(shared, &state, (resource, place), &object, how)?;
     let key: Arc<str> =
         settle_name(&mut state, resource, namespace.as_deref(), &mut object)?.into();
     (resource.strategy.hooks.prepare_create)(&mut object);
@@ -120,7 +116,6 @@ fn prepare(shared: &Shared, resource: &Resource, object: &mut Object, how: How) 
             "creationTimestamp",
             "deletionTimestamp",
             "deletionGracePeriodSeconds",
-            "selfLink",
         ];
         for member in wiped {
             object.set_meta(member, None);
@@ -139,14 +134,14 @@ fn prepare(shared: &Shared, resource: &Resource, object: &mut Object, how: How) 
     if object.meta("creationTimestamp").is_none() {
         object.set_meta("creationTimestamp", Some(json!(now)));
     }
-    let given = object
-        .number("generation")
-        .filter(|_| how.origin != Origin::Request);
-    let generation = resource
-        .strategy
-        .counts_generations
-        .then(|| json!(given.unwrap_or(1)));
-    object.set_meta("generation", generation);
+    object.set_meta("selfLink", None);
+    let given = object.number("generation").filter(|number| *number != 0);
+    let generation = match given {
+        Some(given) if how.origin != Origin::Request => Some(given),
+        _ if resource.strategy.counts_generations => Some(1),
+        given => given,
+    };
+    object.set_meta("generation", generation.map(|number| json!(number)));
 }
 
 /// Checks that the namespace of a new object is not being deleted.
@@ -156,11 +151,11 @@ fn prepare(shared: &Shared, resource: &Resource, object: &mut Object, how: How) 
 fn check_namespace(
     shared: &Shared,
     state: &State,
-    subject: Subject<'_>,
+    (resource, namespace): (&Resource, Option<&str>),
+    object: &Object,
     how: How,
 ) -> Result<(), ApiError> {
-    let (Some(namespaces), Some(namespace)) = (&shared.registry.namespaces, subject.namespace)
-    else {
+    let (Some(namespaces), Some(namespace)) = (&shared.registry.namespaces, namespace) else {
         return Ok(());
     };
     match state.newest(namespaces.collection, namespace) {
@@ -171,7 +166,11 @@ fn check_namespace(
             let why = format!(
                 "unable to create new content in namespace {namespace} because it is being terminated"
             );
-            let error = ApiError::forbidden(&subject.resource.kind, subject.name, &why);
+            let name = match object.text("name") {
+                "" => object.text("generateName"),
+                name => name,
+            };
+            let error = ApiError::forbidden(&resource.kind, name, &why);
             Err(error.caused_by(
                 "NamespaceTerminating",
                 &format!("namespace {namespace} is being terminated"),

@@ -21,7 +21,9 @@ use serde_json::{Map, Value};
 use super::update::change;
 use super::write::{How, Subject};
 use crate::field_validation::{self, Complaints, Directive, Known, Warnings};
+use crate::go_json;
 use crate::kinds::schema::Definition;
+use crate::metadata::merge_owners;
 use crate::object::{Object, json_type};
 use crate::shared::Shared;
 use crate::status::ApiError;
@@ -59,7 +61,8 @@ impl PatchBody {
             "application/json-patch+json" => json::parse(body, directive).map(PatchBody::Json),
             "application/merge-patch+json" => parse_merge(body, directive).map(PatchBody::Merge),
             "application/strategic-merge-patch+json" => {
-                parse_map(body).map(|patch| PatchBody::Strategic(patch.unwrap_or_default()))
+                let patch = parse_map(body).map_err(ApiError::bad_request);
+                patch.map(|patch| PatchBody::Strategic(patch.unwrap_or_default()))
             }
             // Kubernetes accepts apply patches. This server does not.
             "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
@@ -144,14 +147,16 @@ pub(crate) fn patch(
         if let Some(rigour) = rigour {
             document = rigour.judge(subject, stored, document).map_err(|error| {
                 let shown = patch.shown(&text);
-                ApiError::no_such_object(&shown, &error)
+                ApiError::no_such_object(&shown, &error.to_string())
             })?;
         }
-        Object::of(&resource.kind, document).map_err(|error| match error.code() {
-            // The patched object is invalid because of the patch.
-            400 => ApiError::no_such_object(&text, &error),
-            _ => error,
-        })
+        let patched = Object::of(&resource.kind, document);
+        let mut patched = patched.map_err(|error| ApiError::no_such_object(&text, &error.why()))?;
+        if let Some(rigour) = rigour {
+            let when = " after mutating admission happens";
+            merge_owners(&mut patched, when, rigour.warnings);
+        }
+        Ok(patched)
     })
 }
 
@@ -187,7 +192,12 @@ fn apply_strategic(
     let (Some(definition), Some(members)) = (definition, document.as_object_mut()) else {
         return Err(ApiError::unsupported_body(ACCEPTED_CUSTOM));
     };
-    strategic::merge_map(members, patch.clone(), strategic::Known::Struct(definition))?;
+    let mut patch = patch.clone();
+    // Kubernetes decodes the result into the type of the stored object.
+    for member in ["apiVersion", "kind"] {
+        patch.remove(member);
+    }
+    strategic::merge_map(members, patch, strategic::Known::Struct(definition))?;
     Ok(())
 }
 
@@ -211,24 +221,27 @@ fn parse_merge(body: &[u8], directive: Directive) -> Result<Value, ApiError> {
             _ => Err(no_patch()),
         };
     }
-    let patch = parse_map(body)?.ok_or_else(no_patch)?;
+    let patch = parse_map(body).map_err(|why| decoding(&why))?;
+    let patch = patch.ok_or_else(no_patch)?;
     Ok(Value::Object(patch))
 }
 
-/// Parses a patch that must be an object or null.
-fn parse_map(body: &[u8]) -> Result<Option<Map<String, Value>>, ApiError> {
+/// Parses a patch that must be an object or null, or returns Go's error message.
+fn parse_map(body: &[u8]) -> Result<Option<Map<String, Value>>, String> {
     match parse_json(body)? {
         Value::Null => Ok(None),
         Value::Object(patch) => Ok(Some(patch)),
-        other => Err(decoding(&format!(
+        other => Err(format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             json_type(&other)
-        ))),
+        )),
     }
 }
 
-fn parse_json(body: &[u8]) -> Result<Value, ApiError> {
-    serde_json::from_slice(body).map_err(|error| decoding(&error.to_string()))
+/// Parses a JSON text, or returns Go's error message.
+fn parse_json(body: &[u8]) -> Result<Value, String> {
+    let parsed = serde_json::from_slice(body);
+    parsed.map_err(|error| go_json::syntax_error(body).unwrap_or_else(|| error.to_string()))
 }
 
 fn decoding(cause: &str) -> ApiError {

@@ -8,11 +8,14 @@ use serde_json::Value;
 use super::Call;
 use super::delete_object::DeleteOptions;
 use super::patch::PatchBody;
-use crate::field_validation::{Directive, Known};
+use crate::decode_error::DecodeError;
+use crate::field_validation::{Complaints, Directive, Known};
 use crate::kinds::Subresource;
+use crate::metadata::merge_owners;
 use crate::negotiate::content_type;
+use crate::object::{Object, untyped};
 use crate::protobuf::Expected;
-use crate::request_body;
+use crate::request_body::{self, Unreadable};
 use crate::resource::Resource;
 use crate::status::ApiError;
 
@@ -22,35 +25,57 @@ impl Call {
         Directive::of(self.query.text("fieldValidation"))
     }
 
-    /// Parses the request's body as an object of `resource`.
-    pub(super) fn sent(&self, resource: &Resource) -> Result<Value, ApiError> {
+    /// Parses the request's body as an object of `resource`, and removes equal owner references.
+    pub(super) fn sent(&self, resource: &Resource) -> Result<Object, ApiError> {
         let kind = &resource.kind;
         let (known, protobuf) = (resource.known(), request_body::of_kind(kind));
-        self.read(known, protobuf, (&kind.api_version(), &kind.kind))
+        let (value, complaints) = self.read(known, protobuf, &kind.kind)?;
+        let object = Object::of_body(kind, value, &self.body);
+        let mut object = object.map_err(|error| error.of_body(&self.body))?;
+        self.judge(complaints, (&kind.version, &kind.kind))?;
+        merge_owners(&mut object, "", &self.warnings);
+        Ok(object)
     }
 
     /// Parses the body as an object of the subresource's own kind, such as `Scale`.
     pub(super) fn sent_to(&self, subresource: &Subresource) -> Result<Value, ApiError> {
         let expected = request_body::of_subresource(subresource);
-        let api_version = expected.api_version();
-        let known = Known::named(&api_version, expected.kind);
-        self.read(known, Some(expected), (&api_version, expected.kind))
+        let known = Known::named(&expected.api_version(), expected.kind);
+        let (value, complaints) = self.read(known, Some(expected), expected.kind)?;
+        self.judge(complaints, (expected.version, expected.kind))?;
+        Ok(value)
     }
 
     fn read(
         &self,
         known: Known,
         protobuf: Option<Expected<'_>>,
-        (api_version, kind): (&str, &str),
-    ) -> Result<Value, ApiError> {
-        let (value, complaints) = request_body::read(&self.headers, &self.body, known, protobuf)?;
+        kind: &str,
+    ) -> Result<(Value, Complaints), ApiError> {
+        let read = request_body::read(&self.headers, &self.body, known, protobuf);
+        read.map_err(|error| match error {
+            Unreadable::Syntax(why) => {
+                let expected = kind.to_owned();
+                DecodeError::Unrecognized { expected, why }.of_body(&self.body)
+            }
+            Unreadable::Other(error) => error,
+        })
+    }
+
+    /// Reports unknown and duplicate fields as `fieldValidation` requires.
+    fn judge(&self, complaints: Complaints, (version, kind): (&str, &str)) -> Result<(), ApiError> {
         let judged = self.directive().judge(complaints, &self.warnings);
         judged.map_err(|error| {
-            ApiError::bad_request(format!(
-                "{kind} in version {api_version:?} cannot be handled as a {kind}: {error}"
-            ))
-        })?;
-        Ok(value)
+            let (kind, version) = (kind.to_owned(), version.to_owned());
+            let why = error.to_string();
+            DecodeError::Unfit {
+                expected: kind.clone(),
+                kind,
+                version,
+                why,
+            }
+            .into()
+        })
     }
 
     /// Parses the body of a PATCH request.
@@ -65,7 +90,14 @@ impl Call {
             return DeleteOptions::parse(&self.query.as_options());
         }
         let options = Some(Expected::DELETE_OPTIONS);
-        let (value, _) = request_body::read(&self.headers, &self.body, Known::Anything, options)?;
+        let read = request_body::read(&self.headers, &self.body, Known::Anything, options);
+        let (value, _) = read.map_err(|error| match error {
+            Unreadable::Syntax(why) => ApiError::bad_request(why),
+            Unreadable::Other(error) => error,
+        })?;
+        if !value.is_object() && !value.is_null() {
+            return Err(ApiError::bad_request(untyped(&value)));
+        }
         DeleteOptions::parse(&value)
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::write::{How, Origin, Step, Subject, replace};
+use crate::metadata::Function;
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::Shared;
@@ -187,27 +188,21 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
         Part::Main | Part::Finalize | Part::Binding | Part::All => sent,
     };
     (resource.strategy.hooks.prepare_update)(&mut new, old, how.part);
-    let mut errors = if how.origin == Origin::Request {
-        immutable(old, &new)
-    } else {
-        Vec::new()
-    };
-    for member in [
-        "uid",
-        "namespace",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "resourceVersion",
-    ] {
-        new.set_meta(member, old.meta(member).cloned());
-    }
+    keep_system_metadata(&mut new, old);
     if how.origin == Origin::Request {
-        if new.get("metadata") != old.get("metadata") {
-            errors.extend(resource.strategy.metadata.check(&new));
+        let mut rules = resource.strategy.metadata;
+        if how.part == Part::Finalize {
+            rules.on_update = &[Function::Update];
         }
+        let errors = if new.get("metadata") == old.get("metadata") {
+            Vec::new()
+        } else {
+            rules.check_update(old, &new)
+        };
         check_update(subject, (old, &new), how.part, errors)?;
+    }
+    for member in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        new.set_meta(member, old.meta(member).cloned());
     }
     let may_count = resource.strategy.counts_generations && how.part != Part::Status;
     if may_count && changes_desire(resource, old, &new) {
@@ -236,20 +231,26 @@ fn with_status(resource: &Resource, old: &Object, sent: &Object) -> Object {
     new
 }
 
-/// Returns an error for each immutable field that `sent` changes.
-fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
-    let changed = |member: &'static str| {
-        let sent = sent.meta(member).filter(|sent| **sent != "")?;
-        let is_set = member != "deletionTimestamp" || !old.is_deleting();
-        (is_set && old.meta(member) != Some(sent)).then(|| {
-            let field = format!("metadata.{member}");
-            FieldError::invalid(field, sent, "field is immutable")
-        })
-    };
-    ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"]
-        .into_iter()
-        .filter_map(changed)
-        .collect()
+/// Replaces the members of `metadata` that an update ignores by those of the stored object.
+fn keep_system_metadata(new: &mut Object, old: &Object) {
+    let ignored = [
+        "namespace",
+        "creationTimestamp",
+        "generation",
+        "resourceVersion",
+        "selfLink",
+    ];
+    for member in ignored {
+        new.set_meta(member, old.meta(member).cloned());
+    }
+    for member in ["uid", "deletionGracePeriodSeconds"] {
+        if new.meta(member).is_none_or(|value| *value == "") {
+            new.set_meta(member, old.meta(member).cloned());
+        }
+    }
+    if old.is_deleting() || new.text("deletionTimestamp").is_empty() {
+        new.set_meta("deletionTimestamp", old.meta("deletionTimestamp").cloned());
+    }
 }
 
 /// Validates a client's change from `old` to `new`.
@@ -264,30 +265,11 @@ fn check_update(
     mut errors: Vec<FieldError>,
 ) -> Result<(), ApiError> {
     let resource = subject.resource;
-    errors.extend(new_finalizers(old, new));
     errors.extend((resource.strategy.hooks.validate_update)(old, new, part));
     if errors.is_empty() {
         return Ok(());
     }
     Err(ApiError::invalid(&resource.kind, subject.name, &errors))
-}
-
-/// Returns an error if `new` has additional finalizers and the object is being deleted.
-fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
-    let known = old.finalizers();
-    let added: Vec<String> = new
-        .finalizers()
-        .into_iter()
-        .filter(|finalizer| !known.contains(finalizer))
-        .map(|finalizer| format!("{finalizer:?}"))
-        .collect();
-    (old.is_deleting() && !added.is_empty()).then(|| {
-        let body = format!(
-            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-            added.join(", ")
-        );
-        FieldError::forbidden("metadata.finalizers", &body)
-    })
 }
 
 /// Returns whether a write changes the desired state, and thus the generation.

@@ -174,7 +174,7 @@ async fn the_token_of_a_request_overrides_that_of_the_handle() {
 // === Reviews ===
 
 async fn review(server: &Server, group: &str, plural: &str, spec: Value) -> Reply {
-    let body = json!({"apiVersion": format!("{group}/v1"), "kind": "Review", "spec": spec});
+    let body = json!({"spec": spec});
     with(server, "POST", &format!("/apis/{group}/v1/{plural}"), &body).await
 }
 

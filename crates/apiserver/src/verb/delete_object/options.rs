@@ -166,6 +166,9 @@ impl DeleteOptions {
 fn check_kind(options: &Value) -> Result<(), ApiError> {
     match options["kind"].as_str() {
         None | Some("" | "DeleteOptions") => Ok(()),
+        Some(kind @ ("CreateOptions" | "UpdateOptions")) => Err(ApiError::bad_request(format!(
+            "converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion"
+        ))),
         Some(kind) => Err(ApiError::bad_request(format!(
             "no kind {kind:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
             options["apiVersion"].as_str().unwrap_or_default()

@@ -196,7 +196,7 @@ async fn invalid_creations_are_rejected_with_kubernetes_message() {
         ),
         (
             json!([]),
-            r#"400 BadRequest: couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#,
+            r#"400 BadRequest: the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" } (5b5d)"#,
         ),
     ] {
         assert_eq!(with(&server, "POST", PODS, &body).await.refusal(), expected);

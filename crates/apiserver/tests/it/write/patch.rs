@@ -110,7 +110,7 @@ async fn an_object_made_invalid_by_a_patch_is_reported_at_the_patch() {
     assert_eq!(broken.code, 422);
     assert_eq!(broken.json["details"]["causes"][0]["field"], "patch");
     assert!(broken.message().ends_with(
-        "cannot unmarshal into Go struct field ObjectMeta.metadata.labels of type map[string]string"
+        "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"
     ));
     let unknown = with(
         &server,

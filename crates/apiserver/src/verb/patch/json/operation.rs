@@ -29,7 +29,17 @@ pub(in crate::verb::patch) fn parse(
     body: &[u8],
     directive: Directive,
 ) -> Result<Vec<Operation>, ApiError> {
-    check_types(&parse_json(body)?, directive)?;
+    // Without validation, Kubernetes decodes only into the types of the patch library.
+    let validates = directive != Directive::Ignore;
+    let rejected = |why: String| {
+        if validates {
+            decoding(&why)
+        } else {
+            ApiError::bad_request(why)
+        }
+    };
+    let patch = parse_json(body).map_err(rejected)?;
+    check_types(&patch, validates).map_err(rejected)?;
     let sent = serde_json::from_slice::<Option<Vec<Option<Members>>>>(body);
     let sent = sent.map_err(|error| decoding(&error.to_string()))?;
     let operations = sent.unwrap_or_default();
@@ -45,20 +55,13 @@ pub(in crate::verb::patch) fn parse(
     Ok(operations.map(Operation).collect())
 }
 
-/// Checks the JSON types of a patch and of its operations.
-fn check_types(patch: &Value, directive: Directive) -> Result<(), ApiError> {
-    // Without validation, Kubernetes decodes only into the types of the patch library.
-    let validates = directive != Directive::Ignore;
+/// Checks the JSON types of a patch, of its operations and, if `validates` is set, of their members.
+fn check_types(patch: &Value, validates: bool) -> Result<(), String> {
     let wrong = |value: &Value, wanted: &str| {
-        let why = format!(
+        format!(
             "json: cannot unmarshal {} into Go {wanted}",
             json_type(value)
-        );
-        if validates {
-            decoding(&why)
-        } else {
-            ApiError::bad_request(why)
-        }
+        )
     };
     let (list, item) = if validates {
         ("[]handlers.jsonPatchOp", "handlers.jsonPatchOp")

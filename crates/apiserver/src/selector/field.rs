@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::Selectable;
 use super::texts::Texts;
+use crate::quote::Quoted;
 use crate::status::ApiError;
 
 /// A field that the field selectors of one kind can compare.
@@ -18,6 +19,8 @@ pub(crate) struct Field {
     label: &'static str,
     /// Path of the field in the object: member names, separated by dots.
     path: &'static str,
+    /// Path of the field that selectors compare if the object does not have this field. Empty if none.
+    otherwise: &'static str,
     /// Value that selectors compare if the object does not have this field.
     default: &'static str,
 }
@@ -28,8 +31,8 @@ pub(crate) struct FieldTable {
     own: &'static [Field],
     /// An alternative name of one field, such as `spec.host`, and the field's usual name.
     alias: Option<(&'static str, &'static str)>,
-    /// Whether the kind is a custom kind, which has a different error for unsupported fields.
-    custom: bool,
+    /// Returns the error message for an unsupported field.
+    unsupported: fn(&str) -> String,
     /// Whether selectors may contain `metadata.namespace`, also if the kind is cluster-scoped.
     has_namespace: bool,
 }
@@ -71,6 +74,7 @@ const fn with_default(label: &'static str, path: &'static str, default: &'static
     Field {
         label,
         path,
+        otherwise: "",
         default,
     }
 }
@@ -103,8 +107,10 @@ pub(crate) const SERVICE: FieldTable = FieldTable::of(&[
 ]);
 pub(crate) const REPLICATION_CONTROLLER: FieldTable =
     FieldTable::of(&[with_default("status.replicas", "status.replicas", "0")]);
-pub(crate) const JOB: FieldTable =
-    FieldTable::of(&[with_default("status.successful", "status.succeeded", "0")]);
+pub(crate) const JOB: FieldTable = FieldTable {
+    unsupported: |label| format!("field label {} not supported for Job", Quoted(label)),
+    ..FieldTable::of(&[with_default("status.successful", "status.succeeded", "0")])
+};
 pub(crate) const CORE_EVENT: FieldTable = FieldTable::of(&[
     field("involvedObject.kind"),
     field("involvedObject.namespace"),
@@ -115,7 +121,10 @@ pub(crate) const CORE_EVENT: FieldTable = FieldTable::of(&[
     field("involvedObject.fieldPath"),
     field("reason"),
     field("reportingComponent"),
-    with_default("source", "source.component", ""),
+    Field {
+        otherwise: "reportingComponent",
+        ..with_default("source", "source.component", "")
+    },
     field("type"),
 ]);
 pub(crate) const EVENT: FieldTable = FieldTable::of(&[
@@ -131,26 +140,35 @@ pub(crate) const EVENT: FieldTable = FieldTable::of(&[
     field("type"),
 ]);
 pub(crate) const SIGNING_REQUEST: FieldTable = FieldTable::of_cluster(&[field("spec.signerName")]);
-pub(crate) const RESOURCE_SLICE: FieldTable =
-    FieldTable::of_cluster(&[field("spec.nodeName"), field("spec.driver")]);
+pub(crate) const RESOURCE_SLICE: FieldTable = FieldTable {
+    unsupported: |label| {
+        format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {label}")
+    },
+    ..FieldTable::of_cluster(&[field("spec.nodeName"), field("spec.driver")])
+};
 
 // === impl FieldTable ===
 
 impl FieldTable {
     /// The table of built-in kinds that support only `metadata.name` and `metadata.namespace`.
-    pub(crate) const NONE: FieldTable = FieldTable::of(&[]);
+    pub(crate) const NONE: FieldTable = FieldTable {
+        unsupported: |label| {
+            format!(
+                "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                Quoted(label)
+            )
+        },
+        ..FieldTable::of(&[])
+    };
 
     /// The table of custom kinds, which support only `metadata.name` and `metadata.namespace`.
-    pub(crate) const CUSTOM: FieldTable = FieldTable {
-        custom: true,
-        ..FieldTable::NONE
-    };
+    pub(crate) const CUSTOM: FieldTable = FieldTable::of(&[]);
 
     const fn of(own: &'static [Field]) -> FieldTable {
         FieldTable {
             own,
             alias: None,
-            custom: false,
+            unsupported: |label| format!("field label not supported: {label}"),
             has_namespace: true,
         }
     }
@@ -196,28 +214,23 @@ impl FieldTable {
         if let Some(at) = self.position(label) {
             return Ok(Source::Own(at));
         }
-        Err(ApiError::bad_request(
-            if self.own.is_empty() && !self.custom {
-                format!(
-                    "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-                )
-            } else {
-                format!("field label not supported: {label}")
-            },
-        ))
+        Err(ApiError::bad_request((self.unsupported)(label)))
     }
 }
 
 impl Field {
     fn value_in(&self, object: &serde_json::Map<String, Value>) -> String {
-        let mut steps = self.path.split('.');
-        let start = steps.next().and_then(|first| object.get(first));
-        let found = steps.fold(start, |value, step| value?.get(step));
-        match found {
-            Some(Value::String(text)) => text.clone(),
-            Some(other @ (Value::Bool(_) | Value::Number(_))) => other.to_string(),
-            _ => self.default.to_owned(),
-        }
+        let text = |path: &str| {
+            let mut steps = path.split('.');
+            let start = steps.next().and_then(|first| object.get(first));
+            match steps.fold(start, |value, step| value?.get(step)) {
+                Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
+                Some(other @ (Value::Bool(_) | Value::Number(_))) => Some(other.to_string()),
+                _ => None,
+            }
+        };
+        let found = text(self.path).or_else(|| text(self.otherwise));
+        found.unwrap_or_else(|| self.default.to_owned())
     }
 }
 

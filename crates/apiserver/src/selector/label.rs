@@ -5,11 +5,13 @@
 //! - an object without the label satisfies `!=` and `notin`.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::texts::Texts;
 use crate::name_syntax;
+use crate::quote::Quoted;
 
 /// The labels of one object, as alternating keys and values, ordered by key.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -229,7 +231,9 @@ impl<'a> Reader<'a> {
 
     /// Reads and validates the value after `=`, `==` or `!=`. A missing value is read as an empty string.
     fn exact(&mut self, key: &str) -> Result<String, String> {
-        checked_value(self.word()?, key, 0)
+        let value = self.word()?;
+        check_values([value], key, Vec::new())?;
+        Ok(value.to_owned())
     }
 
     /// Reads a value, or returns an empty string before a comma and at the end of the selector.
@@ -253,11 +257,15 @@ impl<'a> Reader<'a> {
     /// Reads the integer after `>` or `<`, which must have no sign.
     fn bound(&mut self, key: &str) -> Result<i64, String> {
         let word = self.word()?;
-        let bound = word
-            .parse()
-            .map_err(|_| format!("values[0]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer"))?;
-        checked_value(word, key, 0)?;
-        Ok(bound)
+        let bound = word.parse().map_err(|_| {
+            format!(
+                "values[0]: Invalid value: {}: for 'Gt', 'Lt' operators, the value must be an integer",
+                Quoted(word)
+            )
+        });
+        let errors = bound.as_ref().err().into_iter().cloned().collect();
+        check_values([word], key, errors)?;
+        bound
     }
 
     fn set(&mut self, key: &str) -> Result<Vec<String>, String> {
@@ -265,14 +273,27 @@ impl<'a> Reader<'a> {
             Token::Symbol("(") => {}
             other => return Err(format!("found '{}' expected: '('", other.text())),
         }
+        let values = self.values()?;
+        check_values(values.iter().copied(), key, Vec::new())?;
+        Ok(values.into_iter().map(str::to_owned).collect())
+    }
+
+    /// Reads the distinct values of a set, after its opening parenthesis.
+    fn values(&mut self) -> Result<BTreeSet<&'a str>, String> {
         if self.next_is(")") {
-            return Ok(vec![String::new()]);
+            return Ok(BTreeSet::from([""]));
         }
-        let mut values = Vec::new();
+        if !matches!(self.peek(), Token::Word(_) | Token::Symbol(",")) {
+            return Err(format!(
+                "found '{}', expected: ',', ')' or identifier",
+                self.peek().text()
+            ));
+        }
+        let mut values = BTreeSet::new();
         loop {
             match self.next() {
                 Token::Word(word) => {
-                    values.push(checked_value(word, key, values.len())?);
+                    values.insert(word);
                     if self.next_is(")") {
                         return Ok(values);
                     }
@@ -282,13 +303,10 @@ impl<'a> Reader<'a> {
                     }
                 }
                 // A comma before any value, before `)` or before another comma adds an empty value.
-                // The second of two commas is consumed with the first, so a list never ends with two empty
-                // values.
                 Token::Symbol(",") => {
                     let last = self.next_is(")");
-                    let doubled = !last && self.next_is(",");
-                    if values.is_empty() || last || doubled {
-                        values.push(String::new());
+                    if values.is_empty() || last || self.peek() == Token::Symbol(",") {
+                        values.insert("");
                     }
                     if last {
                         return Ok(values);
@@ -330,17 +348,37 @@ impl Token<'_> {
 ///
 /// Returns Kubernetes' error message if the key is invalid.
 fn checked_key(key: &str) -> Result<String, String> {
-    match name_syntax::key_faults(key).first() {
-        None => Ok(key.to_owned()),
-        Some(why) => Err(format!("<nil>: Invalid value: {key:?}: {why}")),
+    let faults = name_syntax::key_faults(key);
+    if faults.is_empty() {
+        return Ok(key.to_owned());
     }
+    let why = faults.join("; ");
+    Err(format!("<nil>: Invalid value: {}: {why}", Quoted(key)))
 }
 
-fn checked_value(value: &str, key: &str, at: usize) -> Result<String, String> {
-    match name_syntax::value_faults(value).first() {
-        None => Ok(value.to_owned()),
-        Some(why) => Err(format!(
-            "values[{at}][{key}]: Invalid value: {value:?}: {why}"
-        )),
+/// Checks the values of a requirement, in their order.
+///
+/// # Errors
+///
+/// Returns Kubernetes' error message with `errors` and the errors of the values, if there are any.
+fn check_values<'a>(
+    values: impl IntoIterator<Item = &'a str>,
+    key: &str,
+    mut errors: Vec<String>,
+) -> Result<(), String> {
+    for (at, value) in values.into_iter().enumerate() {
+        let faults = name_syntax::value_faults(value);
+        if !faults.is_empty() {
+            let why = faults.join("; ");
+            errors.push(format!(
+                "values[{at}][{key}]: Invalid value: {}: {why}",
+                Quoted(value)
+            ));
+        }
+    }
+    match errors.as_slice() {
+        [] => Ok(()),
+        [only] => Err(only.clone()),
+        several => Err(format!("[{}]", several.join(", "))),
     }
 }

@@ -59,8 +59,9 @@ fn a_malformed_label_selector_is_rejected() {
         "a in b",
         "a in (b",
         "a in (b c)",
-        "a in (b,,)",
-        "a in (,,)",
+        "a in (b,,=)",
+        "a in (",
+        "a in (=)",
         "!a=b",
         "a>x",
         "a>-1",
@@ -76,6 +77,35 @@ fn a_malformed_label_selector_is_rejected() {
     ] {
         assert!(LabelSelector::parse(selector).is_err(), "{selector}");
     }
+}
+
+#[test]
+fn commas_without_a_value_between_them_are_an_empty_value() {
+    for (selector, values) in [
+        ("a in (b,,)", vec!["", "b"]),
+        ("a in (,,b)", vec!["", "b"]),
+        ("a in (b,,,c)", vec!["", "b", "c"]),
+        ("a in (,)", vec![""]),
+        ("a in ()", vec![""]),
+        ("a in (c,b,c)", vec!["b", "c"]),
+    ] {
+        let parsed = LabelSelector::parse(selector).unwrap();
+        let expected = format!("In({values:?})");
+        assert!(format!("{parsed:?}").contains(&expected), "{parsed:?}");
+    }
+}
+
+#[test]
+fn all_invalid_values_of_a_requirement_are_reported_in_their_order() {
+    let message = LabelSelector::parse("a in (x_,-y)").unwrap_err();
+    let first = message.find("[values[0][a]: Invalid value: \"-y\": ");
+    let second = message.find(", values[1][a]: Invalid value: \"x_\": ");
+    assert!(first.is_some() && first < second, "{message}");
+    let message = LabelSelector::parse("a>x_").unwrap_err();
+    assert!(
+        message.contains("must be an integer, values[0][a]: "),
+        "{message}"
+    );
 }
 
 mod fields {

@@ -133,17 +133,21 @@ async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> 
 fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, ApiError> {
     let token = ContinueToken::decode(token)
         .map_err(|cause| ApiError::bad_request(format!("invalid continue token: {cause}")))?;
-    if !matches!(call.options.revision()?, Revision::Unset | Revision::Any) {
+    let revision = call.options.revision()?;
+    if !matches!(revision, Revision::Unset | Revision::Any) {
         return Err(ApiError::bad_request(
             "specifying resource version is not allowed when using continue",
         ));
     }
     let collection = call.resource.collection;
+    let state = shared.lock();
+    // The watch cache ignores the limit of a request for any state.
+    let cached = !state.caches[collection.0].is_off();
     let limit = call
         .options
         .limit
+        .filter(|_| !(cached && matches!(revision, Revision::Any)))
         .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let state = shared.lock();
     let snapshot = match token.revision {
         None => state.storage.snapshot(collection),
         Some(revision) => {

@@ -9,11 +9,25 @@
 //!
 //! A token is not signed, so a client can construct one for any key and revision.
 
+use base64::alphabet::URL_SAFE;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::go_json;
+use crate::object::json_type;
 
 const VERSION: &str = "meta.k8s.io/v1";
+
+/// Decodes as Go's `base64.RawURLEncoding`, which ignores the unused bits of the last character.
+const DECODER: GeneralPurpose = GeneralPurpose::new(
+    &URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone),
+);
 
 /// The decoded content of a continue token.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,13 +38,10 @@ pub(crate) struct ContinueToken {
     pub(crate) start: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Wire {
-    #[serde(default)]
     v: String,
-    #[serde(default)]
     rv: i64,
-    #[serde(default)]
     start: String,
 }
 
@@ -54,11 +65,10 @@ impl ContinueToken {
     ///
     /// Returns Kubernetes' message without the prefix `invalid continue token: ` if the token is malformed.
     pub(crate) fn decode(text: &str) -> Result<ContinueToken, String> {
-        let json = BASE64_URL_SAFE_NO_PAD
+        let json = DECODER
             .decode(text)
-            .map_err(|error| format!("continue key is not valid: {}", no_base64(&error)))?;
-        let wire: Wire = serde_json::from_slice(&json)
-            .map_err(|error| format!("continue key is not valid: {}", no_json(&json, &error)))?;
+            .map_err(|error| format!("continue key is not valid: {}", no_base64(text, &error)))?;
+        let wire = Wire::parse(&json).map_err(|why| format!("continue key is not valid: {why}"))?;
         if wire.v != VERSION {
             return Err(format!(
                 "continue key is not valid: server does not recognize this encoded version {}",
@@ -95,36 +105,54 @@ impl ContinueToken {
     }
 }
 
-/// Returns the error message for invalid base64, in the wording of Go's decoder.
-fn no_base64(error: &DecodeError) -> String {
-    match error {
-        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => {
-            format!("illegal base64 data at input byte {at}")
+impl Wire {
+    /// Parses the JSON of a token, or returns the error message of Go's decoder.
+    fn parse(json: &[u8]) -> Result<Wire, String> {
+        let parsed = serde_json::from_slice::<Value>(json).map_err(|error| {
+            // Go accepts some texts that `serde_json` rejects, such as invalid UTF-8.
+            go_json::syntax_error(json).unwrap_or_else(|| error.to_string())
+        })?;
+        if !parsed.is_object() && !parsed.is_null() {
+            let found = json_type(&parsed);
+            return Err(format!(
+                "json: cannot unmarshal {found} into Go value of type storage.continueToken"
+            ));
         }
-        // The position is the start of the incomplete group of four characters.
-        DecodeError::InvalidLength(length) => {
-            format!("illegal base64 data at input byte {}", length - length % 4)
-        }
-        DecodeError::InvalidPadding => error.to_string(),
+        let wrong = |member: &str, expected: &str| {
+            let found = match &parsed[member] {
+                Value::Number(number) if expected == "int64" => format!("number {number}"),
+                other => json_type(other).to_owned(),
+            };
+            format!(
+                "json: cannot unmarshal {found} into Go struct field continueToken.{member} of type {expected}"
+            )
+        };
+        let text = |member: &str| match &parsed[member] {
+            Value::Null => Ok(String::new()),
+            Value::String(text) => Ok(text.clone()),
+            _ => Err(wrong(member, "string")),
+        };
+        let revision = match &parsed["rv"] {
+            Value::Null => Some(0),
+            other => other.as_i64(),
+        };
+        Ok(Wire {
+            v: text("v")?,
+            rv: revision.ok_or_else(|| wrong("rv", "int64"))?,
+            start: text("start")?,
+        })
     }
 }
 
-/// Returns the error message for invalid JSON.
-///
-/// The message is that of Go's decoder if the JSON ends early, or if it has a syntax error and does not
-/// start with `{`. In all other cases, the message is that of `serde_json`.
-fn no_json(json: &[u8], error: &serde_json::Error) -> String {
-    match json.first() {
-        _ if error.is_eof() => "unexpected end of JSON input".to_owned(),
-        Some(byte) if error.is_syntax() && *byte != b'{' => {
-            let first = match *byte {
-                control if control.is_ascii_control() => format!("\\x{control:02x}"),
-                plain => char::from(plain).to_string(),
-            };
-            format!("invalid character '{first}' looking for beginning of value")
-        }
-        _ => error.to_string(),
-    }
+/// Returns the error message for invalid base64, in the wording of Go's decoder.
+fn no_base64(text: &str, error: &DecodeError) -> String {
+    let at = match error {
+        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => *at,
+        // The position is the start of the incomplete group of four characters.
+        DecodeError::InvalidLength(length) => length - length % 4,
+        DecodeError::InvalidPadding => text.find('=').unwrap_or(text.len()),
+    };
+    format!("illegal base64 data at input byte {at}")
 }
 
 #[cfg(test)]
@@ -151,11 +179,26 @@ mod tests {
         let valid = |rv: &str, start: &str| {
             format!(r#"{{"v":"meta.k8s.io/v1","rv":{rv},"start":"{start}"}}"#)
         };
-        assert!(
-            ContinueToken::decode("§")
-                .unwrap_err()
-                .starts_with("continue key is not valid: ")
-        );
+        for (text, at) in [("§", 0), ("YWJjZA==", 6), ("YWJj=", 4), ("YWJjZ", 4)] {
+            assert_eq!(
+                ContinueToken::decode(text).unwrap_err(),
+                format!("continue key is not valid: illegal base64 data at input byte {at}"),
+                "{text}"
+            );
+        }
+        for (json, why) in [
+            ("x", "invalid character 'x' looking for beginning of value"),
+            (
+                "[]",
+                "json: cannot unmarshal array into Go value of type storage.continueToken",
+            ),
+            (
+                r#"{"rv":"1"}"#,
+                "json: cannot unmarshal string into Go struct field continueToken.rv of type int64",
+            ),
+        ] {
+            assert_eq!(cause(json), format!("continue key is not valid: {why}"));
+        }
         assert_eq!(
             cause(&valid("0", "a")),
             "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"

@@ -80,7 +80,7 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
     options.check_list()?;
     let start = match options.continue_token.as_deref() {
         Some(token) => resume(shared, &call, token)?,
-        None => begin(shared, &call).await?,
+        None => begin(shared, &call, &selection).await?,
     };
     let prefix = prefix(call.resource, call.namespace);
     Ok(page(shared, call.resource, &start, &prefix, &selection))
@@ -95,7 +95,11 @@ pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
 }
 
 /// Returns the [`Start`] of the first page, with a snapshot of the state that the request selects.
-async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> {
+async fn begin(
+    shared: &Shared,
+    call: &ListCall<'_>,
+    selection: &Selection,
+) -> Result<Start, ApiError> {
     let options = call.options;
     let collection = call.resource.collection;
     let cached = !shared.lock().caches[collection.0].is_off();
@@ -109,7 +113,8 @@ async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> 
     };
     let exact = match options.resource_version_match.as_deref() {
         Some(matching) => matching == "Exact",
-        None => limit.is_some(),
+        // As in Kubernetes, `limit` has no meaning in a list of one name.
+        None => limit.is_some() && selection.fields.required_name().is_none(),
     };
     match options.revision()? {
         Revision::Any if cached => Ok(whole(shared.lock().storage.snapshot(collection), None)),

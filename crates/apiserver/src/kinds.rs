@@ -11,6 +11,7 @@
 //!   `--runtime-config`.
 
 pub(crate) mod schema;
+pub(crate) mod zero;
 
 use std::fmt;
 

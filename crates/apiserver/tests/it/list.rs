@@ -162,7 +162,7 @@ async fn contradictory_list_options_are_rejected_with_kubernetes_message() {
         ("labelSelector=a=b=c", "400 BadRequest: found '=', expected: ',' or 'end of string'".to_owned()),
         ("labelSelector==b", "400 BadRequest: found '=', expected: !, identifier, or 'end of string'".to_owned()),
         ("labelSelector=a,", "400 BadRequest: found '', expected: identifier after ','".to_owned()),
-        ("labelSelector=a%20in%20(b,-c)", "400 BadRequest: unable to parse requirement: values[1][a]: Invalid value: \"-c\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')".to_owned()),
+        ("labelSelector=a%20in%20(b,-c)", "400 BadRequest: unable to parse requirement: values[0][a]: Invalid value: \"-c\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')".to_owned()),
         ("labelSelector=-a", "400 BadRequest: unable to parse requirement: <nil>: Invalid value: \"-a\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')".to_owned()),
     ] {
         assert_eq!(names(query, WatchCache::Adaptive).await, expected, "{query}");

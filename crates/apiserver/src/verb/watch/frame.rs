@@ -14,6 +14,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
+use crate::kinds::zero;
 use crate::negotiate::{Encoding, Format, IncludeObject, Representation};
 use crate::protobuf::{self, Schema};
 use crate::resource::Resource;
@@ -97,11 +98,18 @@ impl Framer {
             "metadata": metadata,
         });
         let object = match self.representation {
-            Representation::Object => json!({
-                "apiVersion": self.resource.kind.api_version(),
-                "kind": self.resource.kind.kind,
-                "metadata": metadata,
-            }),
+            Representation::Object => {
+                let mut object = zero::members(&self.resource.kind);
+                let annotations = object.get("metadata").map(|zero| &zero["annotations"]);
+                for (name, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
+                    metadata["annotations"][name] = value.clone();
+                }
+                let api_version = self.resource.kind.api_version();
+                object.insert("apiVersion".to_owned(), json!(api_version));
+                object.insert("kind".to_owned(), json!(self.resource.kind.kind));
+                object.insert("metadata".to_owned(), metadata);
+                Value::Object(object)
+            }
             Representation::Metadata => partial,
             Representation::Table(include) => {
                 let mut row = json!({"cells": self.table.empty_cells()});

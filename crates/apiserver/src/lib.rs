@@ -41,7 +41,7 @@
 //! Unknown fields of a request are never stored.
 //! For a kind that was [added](Builder::kind), only the fields inside `metadata` are checked, and all other
 //! fields are stored.
-//! Types are not checked: a string is accepted where Kubernetes requires a number.
+//! Types outside `metadata` are not checked: a string is accepted where Kubernetes requires a number.
 //! Direct calls such as [`Server::create`] are not requests, and store fields of any name.
 //! The next write of such an object by a client removes the unknown fields.
 //! `/openapi/v3` describes the fields as far as `kubectl` needs them.
@@ -81,7 +81,7 @@
 //!
 //! # What it does not do
 //!
-//! - Values are not validated, and there is no admission.
+//! - Values are not validated, except in `metadata` and in `ConfigMap`s and secrets, and there is no admission.
 //! - Nothing is allocated: a `Service` gets no address.
 //! - Apart from the deletion of namespaces, the server does no work of controllers: there is no garbage
 //!   collection, and a `Deployment` creates no `ReplicaSet`.

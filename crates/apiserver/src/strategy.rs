@@ -6,6 +6,8 @@
 //! functions of a strategy.
 
 mod builtin;
+mod config_data;
+mod config_map;
 mod grace_period;
 pub(crate) mod namespace;
 mod persistent_volume;
@@ -95,7 +97,7 @@ pub(crate) struct Hooks {
     pub(crate) prepare_status: fn(&mut Value, &Object, &str),
     /// Adds required members to a new object. Runs after the server has evaluated `generateName`.
     pub(crate) prepare_create: fn(&mut Object),
-    /// Returns the errors of a new object's fields (`Validate`).
+    /// Returns the errors of the fields of a client's new object (`Validate`).
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,
     /// Reverts forbidden changes of the new object, given the stored object (`PrepareForUpdate`).
     pub(crate) prepare_update: fn(&mut Object, &Object, Part),

@@ -46,11 +46,13 @@ impl FieldError {
         }
     }
 
+    /// Returns the error for a missing field. `body` can be empty.
     pub(crate) fn required(field: impl Into<Cow<'static, str>>, body: &str) -> FieldError {
+        let colon = if body.is_empty() { "" } else { ": " };
         FieldError {
             field: field.into(),
             reason: "FieldValueRequired",
-            body: format!("Required value: {body}"),
+            body: format!("Required value{colon}{body}"),
         }
     }
 

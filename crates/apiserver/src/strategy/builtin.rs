@@ -5,7 +5,7 @@
 //! Guarantees: a resource without a row has the strategy [`Strategy::BUILTIN`].
 
 use super::update_checks::with_updates;
-use super::{StatusMetadata, Strategy, namespace, persistent_volume, pod, secret};
+use super::{StatusMetadata, Strategy, config_map, namespace, persistent_volume, pod, secret};
 use crate::columns;
 use crate::metadata::MetadataRules;
 use crate::name_syntax::NameRule::{Label, PathSegment};
@@ -14,7 +14,7 @@ use crate::selector::field;
 /// The built-in resources, such as `pods` or `deployments.apps`, with their strategies.
 #[rustfmt::skip] // one row per resource
 const ROWS: &[(&str, Strategy)] = &[
-    ("configmaps", Strategy { columns: columns::CONFIG_MAPS, ..Strategy::BUILTIN }),
+    ("configmaps", Strategy { columns: columns::CONFIG_MAPS, hooks: config_map::HOOKS, ..Strategy::BUILTIN }),
     ("endpoints", Strategy { creates_on_update: true, stored_at: Some("services/endpoints"), columns: columns::ENDPOINTS, ..Strategy::BUILTIN }),
     ("events", Strategy { creates_on_update: true, fields: field::CORE_EVENT, columns: columns::EVENTS, ..Strategy::BUILTIN }),
     ("limitranges", Strategy { creates_on_update: true, columns: columns::DATED, ..Strategy::BUILTIN }),

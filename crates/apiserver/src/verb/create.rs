@@ -44,14 +44,20 @@ pub(crate) fn create(
     let revision = object.text("resourceVersion").to_owned();
     prepare(shared, resource, &mut object, how);
     if !object.text("name").is_empty() || object.text("generateName").is_empty() {
-        check_metadata(resource, &object)?;
+        check_metadata(resource, &object, how.origin)?;
     }
     check_revision(&revision, how)?;
     let mut state = shared.lock();
     // The namespace may have been deleted meanwhile.
     check_namespace(shared, &state, (resource, place), &object, how)?;
-    let key: Arc<str> =
-        settle_name(&mut state, resource, namespace.as_deref(), &mut object)?.into();
+    let key: Arc<str> = settle_name(
+        &mut state,
+        resource,
+        namespace.as_deref(),
+        &mut object,
+        how.origin,
+    )?
+    .into();
     (resource.strategy.hooks.prepare_create)(&mut object);
     if object.text("uid").is_empty() {
         let uid = uid(&mut state.rng);
@@ -192,9 +198,11 @@ fn check_revision(sent: &str, how: How) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> {
+fn check_metadata(resource: &Resource, object: &Object, origin: Origin) -> Result<(), ApiError> {
     let mut errors = resource.strategy.metadata.check_new(object);
-    errors.extend((resource.strategy.hooks.validate)(object));
+    if origin == Origin::Request {
+        errors.extend((resource.strategy.hooks.validate)(object));
+    }
     if errors.is_empty() {
         return Ok(());
     }
@@ -215,6 +223,7 @@ fn settle_name(
     resource: &Resource,
     namespace: Option<&str>,
     object: &mut Object,
+    origin: Origin,
 ) -> Result<String, ApiError> {
     let taken = |state: &State, key: &str| state.newest(resource.collection, key).is_some();
     let name = object.text("name").to_owned();
@@ -248,7 +257,7 @@ fn settle_name(
         let key = resource.key(namespace, &name);
         if !taken(state, &key) {
             object.set_meta("name", Some(json!(name)));
-            check_metadata(resource, object)?;
+            check_metadata(resource, object, origin)?;
             return Ok(key);
         }
     }

@@ -25,11 +25,11 @@ fn map(name: &str, bytes: usize) -> Value {
 #[tokio::test(start_paused = true)]
 async fn no_patch_makes_an_object_larger_than_a_request_may_be() {
     let server = builder().build();
-    assert_eq!(
-        with(&server, "POST", MAPS, &map("m", 2_000_000)).await.code,
-        201
-    );
-    let uri = format!("{MAPS}/m");
+    // A ConfigMap would be limited to 1 MiB.
+    let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    let large = json!({"metadata": {"name": "m"}, "data": {"x": "y".repeat(2_000_000)}});
+    assert_eq!(with(&server, "POST", revisions, &large).await.code, 201);
+    let uri = format!("{revisions}/m");
     let merge = json!({"data": {"more": "z".repeat(1_500_000)}});
     let add = json!([{"op": "add", "path": "/data/more", "value": "z".repeat(1_500_000)}]);
     for patch in [merge, add] {

@@ -9,54 +9,29 @@ use super::difference::Difference;
 use crate::answer::{Answer, Content, Response};
 
 const NULL_ITEMS: &str = "null_items_of_partial_lists";
-const BOOKMARKS: &str = "bookmarks_have_only_metadata";
 const TYPES: &str = "types_are_not_checked";
 const RULES: &str = "kinds_are_not_validated";
 const POD: &str = "pod_update_message_has_no_diff";
 const APPLY: &str = "server_side_apply";
 
-/// Annotation of the bookmark after the initial events of a watch.
-const END: &str = "k8s.io/initial-events-end";
-
 /// Returns how often `answers` show an intentional difference without a meaning, and removes it from them. The
 /// answers of both servers are settled.
 pub(super) fn settle(answers: &mut [Answer]) -> Vec<&'static str> {
-    let mut found = Vec::new();
-    for answer in answers {
-        match answer {
-            Answer::Response(response) | Answer::Prepared(response) => {
-                if let Content::Json(body) = &mut response.body {
-                    found.extend(settle_body(body));
-                }
-            }
-            Answer::Events { events, .. } => {
-                found.extend(events.iter_mut().filter_map(settle_event));
-            }
-            Answer::Impossible(_) | Answer::Nothing => {}
+    let bodies = answers.iter_mut().filter_map(|answer| match answer {
+        Answer::Response(Response { body, .. }) | Answer::Prepared(Response { body, .. }) => {
+            Some(body)
         }
-    }
-    found
-}
-
-fn settle_body(body: &mut Value) -> Option<&'static str> {
-    if let Some(items @ Value::Null) = body.get_mut("items") {
+        Answer::Impossible(_) | Answer::Events { .. } | Answer::Nothing => None,
+    });
+    let settled = bodies.filter_map(|body| {
+        let Content::Json(body) = body else {
+            return None;
+        };
+        let items = body.get_mut("items").filter(|items| items.is_null())?;
         *items = Value::Array(Vec::new());
-        return Some(NULL_ITEMS);
-    }
-    None
-}
-
-fn settle_event(event: &mut Value) -> Option<&'static str> {
-    let is_end = event["object"]["metadata"]["annotations"]
-        .get(END)
-        .is_some();
-    if event["type"] != "BOOKMARK" || !is_end {
-        return None;
-    }
-    let members = event["object"].as_object_mut()?;
-    let sent = members.len();
-    members.retain(|name, _| matches!(&**name, "apiVersion" | "kind" | "metadata"));
-    (members.len() < sent).then_some(BOOKMARKS)
+        Some(NULL_ITEMS)
+    });
+    settled.collect()
 }
 
 /// Returns the name of the intentional difference that `difference` shows, if it is one.
@@ -159,7 +134,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{answer::End, divergences};
+    use crate::divergences;
 
     fn response(status: u16, body: Value) -> Answer {
         Answer::Response(Response {
@@ -189,26 +164,15 @@ mod tests {
     #[test]
     fn each_name_is_in_the_list() {
         let divergences = divergences::read().unwrap();
-        for name in [NULL_ITEMS, BOOKMARKS, TYPES, RULES, POD, APPLY] {
+        for name in [NULL_ITEMS, TYPES, RULES, POD, APPLY] {
             assert!(divergences.contains_key(name), "{name}");
         }
     }
 
     #[test]
     fn a_difference_without_meaning_is_removed() {
-        let end = json!({"type": "BOOKMARK", "object": {
-            "kind": "Pod", "metadata": {"annotations": {END: "true"}}, "spec": {},
-        }});
-        let mut answers = [
-            response(200, json!({"items": null})),
-            Answer::Events {
-                events: vec![end],
-                end: End::Received,
-            },
-        ];
-        let found = settle(&mut answers);
-        let names = [NULL_ITEMS, BOOKMARKS];
-        assert_eq!(found, names);
+        let mut answers = [response(200, json!({"items": null}))];
+        assert_eq!(settle(&mut answers), [NULL_ITEMS]);
         assert!(settle(&mut answers).is_empty(), "{answers:?}");
     }
 

@@ -1,33 +1,44 @@
 //! Content negotiation: selects the representation of a response from the `Accept` header.
 //!
-//! The `Accept` header is a comma-separated list of alternatives: media types with parameters.
+//! The header is a comma-separated list of alternatives: media types with parameters.
 //!
 //! Guarantees:
-//! - the first alternative that the server supports is selected;
+//! - as in kube-apiserver, the alternative with the highest quality that the server supports is selected, and
+//!   only the first `Accept` header counts;
 //! - if the server supports no alternative, the response is a 406;
 //! - if the selected alternative requests `PartialObjectMetadata` for a list, or `PartialObjectMetadataList`
-//!   for any other request, the response is a 406.
+//!   for one object, the response is a 406. A write is stored nevertheless.
+
+mod accept;
 
 use http::{HeaderMap, header};
 
 use crate::kinds::Kind;
-use crate::protobuf::{CONTENT_TYPE, Schema};
+use crate::protobuf::Schema;
 use crate::quote::Quoted;
-use crate::route::{Query, Verb};
+use crate::route::Query;
 use crate::status::ApiError;
 
-/// Media types that a 406 error lists for built-in kinds.
-const ACCEPTED: &str = "application/json, application/json;stream=watch, application/vnd.kubernetes.protobuf, application/vnd.kubernetes.protobuf;stream=watch";
+use accept::{Clause, accept, clauses, is_produced};
 
-/// Media types that a 406 error lists for custom kinds and discovery documents.
-const ACCEPTED_JSON: &str = "application/json, application/json;stream=watch";
+/// Media types of objects. kube-apiserver also supports YAML, which this server does not.
+const PRODUCED: [&str; 3] = [
+    "application/json",
+    YAML,
+    "application/vnd.kubernetes.protobuf",
+];
 
-/// Media type that a 406 error lists if the client accepts JSON, but only in an unsupported representation.
-const JSON: &str = "application/json";
+/// Media types of watches, which a request for a list may accept too.
+const STREAMED: [&str; 2] = [
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
 
-/// Value of the media type parameter `as` for the metadata of one object.
-const METADATA: &str = "PartialObjectMetadata";
-const METADATA_LIST: &str = "PartialObjectMetadataList";
+/// Media type that kube-apiserver supports and this server does not.
+const YAML: &str = "application/yaml";
+
+/// API group of metadata and tables.
+const META: &str = "meta.k8s.io";
 
 /// The encoding and the representation of the objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +71,37 @@ pub(crate) enum IncludeObject {
     Object,
 }
 
+/// What a response contains, which determines the forms that are possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Object,
+    List,
+    Watch,
+}
+
+/// The alternative of an `Accept` header that the server selected for objects of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Selected {
+    pub(crate) encoding: Encoding,
+    form: Option<Form>,
+}
+
+/// Form that a client requests instead of complete objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Table,
+    Metadata,
+    MetadataList,
+}
+
+/// The transformation that the parameters `as`, `g` and `v` of an alternative request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Conversion<'a> {
+    kind: &'a str,
+    group: &'a str,
+    version: &'a str,
+}
+
 impl Format {
     /// Returns the protobuf schema of the objects, or `None` for a JSON response.
     pub(crate) fn schema(self, kind: &Kind) -> Option<Schema> {
@@ -71,176 +113,217 @@ impl Format {
     }
 }
 
-/// An alternative of an `Accept` header: a media type and its parameters.
-struct Alternative<'a> {
-    media_type: &'a str,
-    parameters: &'a str,
-}
+impl Encoding {
+    const ALL: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
 
-impl Alternative<'_> {
-    fn parse(text: &str) -> Alternative<'_> {
-        let (media_type, parameters) = text.split_once(';').unwrap_or((text, ""));
-        Alternative {
-            media_type: media_type.trim(),
-            parameters,
+    fn sub_type(self) -> &'static str {
+        match self {
+            Encoding::Json => "json",
+            Encoding::Protobuf => "vnd.kubernetes.protobuf",
         }
     }
+}
 
-    fn is_json(&self) -> bool {
-        matches!(
-            self.media_type,
-            "application/json" | "application/*" | "*/*" | ""
-        )
-    }
-
-    fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters
-            .split(';')
-            .filter_map(|pair| pair.split_once('='))
-            .find(|(known, _)| known.trim() == name)
-            .map(|(_, value)| value.trim())
-    }
-
-    /// Returns the format that the alternative requests, or `None` if it is not supported for `kind`.
-    fn format(&self, include: IncludeObject, kind: &Kind) -> Option<Format> {
-        let encoding = match self.media_type {
-            CONTENT_TYPE => Encoding::Protobuf,
-            _ if self.is_json() => Encoding::Json,
-            _ => return None,
-        };
-        let representation = self.representation(include)?;
-        let is_supported = match (encoding, representation) {
-            // The metadata of every kind have the same message.
-            (Encoding::Json, _) | (Encoding::Protobuf, Representation::Metadata) => true,
-            (Encoding::Protobuf, Representation::Object) => Schema::of_objects(kind).is_some(),
-            (Encoding::Protobuf, Representation::Table(_)) => false,
-        };
-        is_supported.then_some(Format {
-            encoding,
-            representation,
+impl<'a> Conversion<'a> {
+    /// Returns the transformation that a clause requests, if it has any of the parameters.
+    fn of(clause: &Clause<'a>) -> Option<Conversion<'a>> {
+        let [kind, group, version] = ["as", "g", "v"].map(|name| clause.parameter(name));
+        kind.or(group).or(version)?;
+        Some(Conversion {
+            kind: kind.unwrap_or_default(),
+            group: group.unwrap_or_default(),
+            version: version.unwrap_or_default(),
         })
     }
 
-    fn representation(&self, include: IncludeObject) -> Option<Representation> {
-        let Some(transform) = self.parameter("as") else {
-            return Some(Representation::Object);
-        };
-        let of_meta =
-            self.parameter("g") == Some("meta.k8s.io") && self.parameter("v") == Some("v1");
-        match transform {
-            "Table" if of_meta => Some(Representation::Table(include)),
-            METADATA | METADATA_LIST if of_meta => Some(Representation::Metadata),
+    fn form(self) -> Option<Form> {
+        if (self.group, self.version) != (META, "v1") {
+            return None;
+        }
+        match self.kind {
+            "Table" => Some(Form::Table),
+            "PartialObjectMetadata" => Some(Form::Metadata),
+            "PartialObjectMetadataList" => Some(Form::MetadataList),
             _ => None,
         }
     }
+}
 
-    /// Checks that the parameter `as` does not contradict the verb.
+/// Returns the result of `allow` for the first alternative and encoding for which it returns one.
+///
+/// `server_version` is the supported value of the parameter `sv`, if any.
+fn select<T>(
+    accept: &str,
+    server_version: Option<&str>,
+    allow: impl Fn(Encoding, Option<Conversion<'_>>) -> Option<T>,
+) -> Option<T> {
+    if accept.is_empty() {
+        return allow(Encoding::Json, None);
+    }
+    let clauses = clauses(accept);
+    let pairs = clauses.iter().flat_map(|clause| {
+        let encodings = Encoding::ALL.into_iter();
+        encodings.map(move |encoding| (clause, encoding))
+    });
+    let mut accepted = pairs.filter(|(clause, encoding)| {
+        let parameter = |name| clause.parameter(name).filter(|value| !value.is_empty());
+        clause.accepts("application", encoding.sub_type())
+            && parameter("stream").is_none_or(|stream| stream == "watch")
+            && parameter("sv").is_none_or(|version| server_version == Some(version))
+    });
+    accepted.find_map(|(clause, encoding)| allow(encoding, Conversion::of(clause)))
+}
+
+/// Returns the alternative of the `Accept` header that the server selects for objects of `kind`.
+///
+/// `streams` is whether the route also serves watches.
+///
+/// # Errors
+///
+/// Returns a 406 error if the server supports no alternative.
+pub(crate) fn negotiate(
+    headers: &HeaderMap,
+    streams: bool,
+    kind: &Kind,
+) -> Result<Selected, ApiError> {
+    let accept = accept(headers);
+    if !kind.custom {
+        let streamed: &[&str] = if streams { &STREAMED } else { &[] };
+        check_route(&accept, &[&PRODUCED, streamed].concat())?;
+    }
+    let selected = select(&accept, Some("v1"), |encoding, conversion| {
+        let form = match conversion {
+            None if encoding == Encoding::Protobuf && Schema::of_objects(kind).is_none() => {
+                return None;
+            }
+            None => None,
+            Some(conversion) => Some(conversion.form()?),
+        };
+        if form == Some(Form::Table) && encoding != Encoding::Json {
+            return None;
+        }
+        Some(Selected { encoding, form })
+    });
+    selected.ok_or_else(|| not_acceptable(&accept))
+}
+
+impl Selected {
+    /// Returns the format of a response with this content.
     ///
     /// # Errors
     ///
-    /// Returns a 406 error for `PartialObjectMetadata` if the verb is `List`, and for
-    /// `PartialObjectMetadataList` if the verb is not `List`.
-    fn check_form(&self, verb: Verb, kind: &Kind) -> Result<(), ApiError> {
+    /// Returns a 406 error if the requested form does not fit the content, and a 400 error if a table is
+    /// requested and the parameter `includeObject` is invalid.
+    pub(crate) fn format(
+        self,
+        query: &Query,
+        content: Content,
+        kind: &Kind,
+    ) -> Result<Format, ApiError> {
         let (package, name) = (kind.internal_package(), &kind.kind);
-        let why = match self.parameter("as") {
-            Some(METADATA) if verb == Verb::List => format!(
-                "you requested {METADATA}, but the requested object is a list (*{package}.{name}List)"
-            ),
-            Some(METADATA_LIST) if verb != Verb::List => format!(
-                "you requested {METADATA_LIST}, but the requested object is not a list (*{package}.{name})"
-            ),
-            _ => return Ok(()),
-        };
-        Err(ApiError::new(406, "NotAcceptable", why))
-    }
-}
-
-/// Returns the response format that the `Accept` header selects for this verb and kind.
-///
-/// # Errors
-///
-/// Returns a 406 error if the server supports no media type in the header, or if the parameter `as` of the
-/// selected media type contradicts the verb (for example, `PartialObjectMetadata` for a list). Returns a 400
-/// error if a table is selected and the parameter `includeObject` is invalid.
-pub(crate) fn negotiate(
-    headers: &HeaderMap,
-    query: &Query,
-    verb: Verb,
-    kind: &Kind,
-) -> Result<Format, ApiError> {
-    let requested = query.text("includeObject");
-    let include = match requested {
-        Some("None") => IncludeObject::None,
-        Some("Object") => IncludeObject::Object,
-        _ => IncludeObject::Metadata,
-    };
-    let accept = accept(headers);
-    let mut alternatives = accept.split(',').map(Alternative::parse);
-    let taken = alternatives.find_map(|alternative| {
-        let format = alternative.format(include, kind)?;
-        Some((alternative, format))
-    });
-    let Some((alternative, format)) = taken else {
-        let mut alternatives = accept.split(',').map(Alternative::parse);
-        // JSON is available, but not in the requested form.
-        if alternatives.any(|alternative| alternative.is_json()) {
-            let message = format!("only the following media types are accepted: {JSON}");
-            return Err(ApiError::new(406, "NotAcceptable", message));
-        }
-        return Err(ApiError::not_acceptable(match Schema::of_objects(kind) {
-            Some(_) => ACCEPTED,
-            None => ACCEPTED_JSON,
-        }));
-    };
-    if let (Representation::Table(IncludeObject::Metadata), Some(other)) =
-        (format.representation, requested)
-        && other != "Metadata"
-    {
-        let message = format!(
-            "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', 'Object', 'None', or empty",
-            Quoted(other)
-        );
-        return Err(ApiError::bad_request(message));
-    }
-    alternative.check_form(verb, kind)?;
-    Ok(format)
-}
-
-/// Returns the encoding of error responses: that of the first supported media type in the `Accept` header.
-///
-/// Returns JSON if the header contains no supported media type. Protobuf is not supported for a custom kind.
-pub(crate) fn errors_in(headers: &HeaderMap, kind: &Kind) -> Encoding {
-    let accept = accept(headers);
-    let mut alternatives = accept.split(',').map(Alternative::parse);
-    alternatives
-        .find_map(|alternative| match alternative.media_type {
-            CONTENT_TYPE if !kind.custom => Some(Encoding::Protobuf),
-            _ if alternative.is_json() => Some(Encoding::Json),
-            _ => None,
-        })
-        .unwrap_or(Encoding::Json)
-}
-
-/// Returns whether the client prefers aggregated discovery documents to plain ones.
-///
-/// # Errors
-///
-/// Returns a 406 error if the client accepts neither.
-pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> Result<bool, ApiError> {
-    accept(headers)
-        .split(',')
-        .map(Alternative::parse)
-        .find_map(|alternative| match alternative.parameter("as") {
-            _ if !alternative.is_json() => None,
-            None => Some(false),
-            Some("APIGroupDiscoveryList") => {
-                let v2 = alternative.parameter("g") == Some("apidiscovery.k8s.io")
-                    && alternative.parameter("v") == Some("v2");
-                v2.then_some(true)
+        let representation = match (self.form, content) {
+            (None, _) => Representation::Object,
+            (Some(Form::Table), _) => Representation::Table(IncludeObject::of(query)?),
+            (Some(Form::Metadata), Content::List) => {
+                return Err(ApiError::new(
+                    406,
+                    "NotAcceptable",
+                    format!(
+                        "you requested PartialObjectMetadata, but the requested object is a list (*{package}.{name}List)"
+                    ),
+                ));
             }
-            Some(_) => None,
+            (Some(Form::MetadataList), Content::Object) => {
+                return Err(ApiError::new(
+                    406,
+                    "NotAcceptable",
+                    format!(
+                        "you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{name})"
+                    ),
+                ));
+            }
+            (Some(Form::Metadata | Form::MetadataList), _) => Representation::Metadata,
+        };
+        Ok(Format {
+            encoding: self.encoding,
+            representation,
         })
-        .ok_or_else(|| ApiError::not_acceptable(ACCEPTED_JSON))
+    }
+}
+
+impl IncludeObject {
+    fn of(query: &Query) -> Result<IncludeObject, ApiError> {
+        match query.text("includeObject") {
+            None | Some("Metadata") => Ok(IncludeObject::Metadata),
+            Some("None") => Ok(IncludeObject::None),
+            Some("Object") => Ok(IncludeObject::Object),
+            Some(other) => Err(ApiError::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', 'Object', 'None', or empty",
+                Quoted(other)
+            ))),
+        }
+    }
+}
+
+/// Returns the encoding of a response that is not an object of a kind, such as an error.
+///
+/// Returns `None` if the server supports no alternative of the `Accept` header.
+fn plain(accept: &str, protobuf: bool) -> Option<Encoding> {
+    select(accept, None, |encoding, conversion| {
+        let is_supported = protobuf || encoding == Encoding::Json;
+        (conversion.is_none() && is_supported).then_some(encoding)
+    })
+}
+
+/// Returns the encoding of error responses, which is JSON if the client accepts no supported media type.
+///
+/// `kind` is the kind of the requested object, if any. Protobuf is not supported for a custom kind.
+pub(crate) fn errors_in(headers: &HeaderMap, kind: Option<&Kind>) -> Encoding {
+    let protobuf = kind.is_none_or(|kind| !kind.custom);
+    plain(&accept(headers), protobuf).unwrap_or(Encoding::Json)
+}
+
+/// Where a document that is not an object of a kind is served, which determines the accepted media types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// A route of kube-apiserver's router `go-restful`, which produces all media types.
+    Restful,
+    /// A route that produces only JSON.
+    OnlyJson,
+    /// A handler outside that router, such as the one of `/apis`.
+    Handler,
+}
+
+/// Returns the encoding of a document that is not an object of a kind, such as discovery.
+///
+/// # Errors
+///
+/// Returns a 406 error if the server supports no alternative.
+pub(crate) fn document_in(headers: &HeaderMap, route: Route) -> Result<Encoding, ApiError> {
+    let accept = accept(headers);
+    match route {
+        Route::Restful => check_route(&accept, &PRODUCED)?,
+        Route::OnlyJson => {
+            check_route(&accept, &PRODUCED[..1])?;
+            return Ok(Encoding::Json);
+        }
+        Route::Handler => {}
+    }
+    plain(&accept, true).ok_or_else(|| not_acceptable(&accept))
+}
+
+/// Returns the encoding of the aggregated discovery document, or `None` if the client requests a plain one.
+///
+/// As in kube-apiserver, any acceptable alternative that requests the aggregated document is preferred.
+pub(crate) fn aggregated_discovery_in(headers: &HeaderMap) -> Option<Encoding> {
+    select(&accept(headers), None, |encoding, conversion| {
+        let aggregated = Conversion {
+            kind: "APIGroupDiscoveryList",
+            group: "apidiscovery.k8s.io",
+            version: "v2",
+        };
+        (conversion == Some(aggregated)).then_some(encoding)
+    })
 }
 
 /// Returns the media type of a request body, in lower case and without parameters.
@@ -256,14 +339,32 @@ pub(crate) fn content_type(headers: &HeaderMap) -> String {
     media_type.trim().to_ascii_lowercase()
 }
 
-/// Returns the values of all `Accept` headers, joined by commas.
-fn accept(headers: &HeaderMap) -> String {
-    let values: Vec<&str> = headers
-        .get_all(header::ACCEPT)
+/// Checks that a route with the given media types accepts the request.
+///
+/// # Errors
+///
+/// Returns the 406 error of `go-restful`.
+fn check_route(accept: &str, produced: &[&str]) -> Result<(), ApiError> {
+    if is_produced(accept, produced) {
+        return Ok(());
+    }
+    Err(ApiError::not_acceptable(&produced.join(", ")))
+}
+
+/// Returns the 406 error for a request that accepts no supported alternative.
+///
+/// The message is that of kube-apiserver, unless the request accepts YAML.
+fn not_acceptable(accept: &str) -> ApiError {
+    let mut produced = PRODUCED.to_vec();
+    if clauses(accept)
         .iter()
-        .filter_map(|value| value.to_str().ok())
-        .collect();
-    values.join(",")
+        .any(|clause| clause.sub_type == "yaml")
+    {
+        produced.retain(|media_type| *media_type != YAML);
+    }
+    let produced = produced.join(", ");
+    let message = format!("only the following media types are accepted: {produced}");
+    ApiError::new(406, "NotAcceptable", message)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 mod encode;
 
 pub(crate) use encode::{
-    CONTENT_TYPE, ListMeta, Schema, WATCH_CONTENT_TYPE, event, item_head, status,
+    CONTENT_TYPE, ListMeta, Schema, WATCH_CONTENT_TYPE, document, event, item_head, status,
 };
 
 use std::borrow::Cow;

@@ -7,6 +7,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::body::Body;
+use crate::negotiate::Encoding;
 use crate::protobuf;
 
 /// Response to a successful request.
@@ -39,10 +40,20 @@ impl Reply {
         Reply::new(code, Body::full(format!("{value}\n")), None)
     }
 
-    /// Returns a response with a `Status` object that reports success.
+    /// Returns a response with a document in this encoding, or in JSON if the document has no other one.
+    pub(crate) fn document(code: StatusCode, document: &Value, encoding: Encoding) -> Reply {
+        if encoding == Encoding::Protobuf
+            && let Some(document) = protobuf::document(document)
+        {
+            return Reply::protobuf(code, Body::full(document), None);
+        }
+        Reply::json(code, document)
+    }
+
+    /// Returns a `Status` object that reports success.
     ///
     /// The `Status` object contains `details`, or the number of `code` if `details` is `None`.
-    pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Reply {
+    pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Value {
         let mut status = json!({
             "kind": "Status",
             "apiVersion": "v1",
@@ -53,7 +64,7 @@ impl Reply {
             Some(details) => status["details"] = details.clone(),
             None => status["code"] = json!(code.as_u16()),
         }
-        Reply::json(code, &status)
+        status
     }
 
     /// Returns a plain-text response with this status code and text.

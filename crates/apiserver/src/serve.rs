@@ -159,10 +159,11 @@ impl Arrived {
 
     /// Returns the encoding of an error response to this request: JSON or protobuf.
     fn error_encoding(&self) -> Encoding {
-        match self.destination.target() {
-            Some(target) => errors_in(&self.parts.headers, &target.resource.kind),
-            None => Encoding::Json,
-        }
+        let target = self.destination.target();
+        errors_in(
+            &self.parts.headers,
+            target.map(|target| &target.resource.kind),
+        )
     }
 
     async fn answer<B>(self, body: B) -> Result<Reply, ApiError>

@@ -12,6 +12,7 @@ pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod delete_object;
 pub(crate) mod discovery;
+mod document;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod namespace;
@@ -28,7 +29,7 @@ pub(crate) mod write;
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::access::User;
 use crate::access::review::review;
@@ -36,7 +37,7 @@ use crate::body_limit::Received;
 use crate::field_validation::Warnings;
 use crate::kinds::Subresource;
 use crate::long_write::LongWrite;
-use crate::negotiate::{Encoding, wants_aggregated_discovery};
+use crate::negotiate::{Content, Encoding};
 use crate::object::Object;
 use crate::protobuf;
 use crate::reply::Reply;
@@ -94,7 +95,7 @@ impl Call {
                 answer
             }
             Destination::Resource(target) => self.answer_resource(target).await,
-            _ => self.answer_discovery(),
+            _ => self.answer_document(),
         }
     }
 
@@ -114,51 +115,6 @@ impl Call {
         }
     }
 
-    fn answer_discovery(&self) -> Result<Reply, ApiError> {
-        let kinds = self.shared.registry.kinds();
-        let found = match &self.destination {
-            Destination::CoreVersions
-                if self.is_get && wants_aggregated_discovery(&self.headers)? =>
-            {
-                return Ok(aggregated(&discovery::aggregated(kinds, true)));
-            }
-            Destination::Groups if self.is_get && wants_aggregated_discovery(&self.headers)? => {
-                return Ok(aggregated(&discovery::aggregated(kinds, false)));
-            }
-            Destination::CoreVersions => Some(discovery::core_versions()),
-            Destination::Groups => Some(discovery::groups(kinds)),
-            Destination::Group(group) => discovery::one_group(kinds, group),
-            Destination::GroupVersion(group, version) => {
-                discovery::resources(kinds, group, version)
-            }
-            Destination::Version => Some(discovery::version()),
-            Destination::Root => Some(discovery::paths(kinds)),
-            Destination::OpenApi => Some(openapi::index(kinds)),
-            Destination::OpenApiOf(group, version) => openapi::document(kinds, group, version),
-            Destination::Health => return Ok(Reply::plain(StatusCode::OK, "ok")),
-            Destination::Nowhere => {
-                return Ok(Reply::plain(StatusCode::NOT_FOUND, "404 page not found\n"));
-            }
-            Destination::Malformed => {
-                return Ok(Reply::plain(StatusCode::BAD_REQUEST, "400 Bad Request"));
-            }
-            Destination::Unknown | Destination::Resource(_) => None,
-        };
-        let document = found.ok_or_else(ApiError::no_such_path)?;
-        let is_read_only = matches!(
-            &self.destination,
-            Destination::CoreVersions
-                | Destination::Groups
-                | Destination::Group(_)
-                | Destination::GroupVersion(..)
-                | Destination::Version
-        );
-        if is_read_only && !self.is_get {
-            return Err(ApiError::method_not_allowed());
-        }
-        Ok(Reply::json(StatusCode::OK, &document))
-    }
-
     async fn answer_resource(&self, target: &Target) -> Result<Reply, ApiError> {
         if let Some(subresource) = &target.subresource {
             return self.answer_subresource(target, subresource);
@@ -169,8 +125,8 @@ impl Call {
         {
             return Err(ApiError::method_not_allowed());
         }
+        self.selected(target)?;
         target.check_name()?;
-        self.check_format_of_write(target)?;
         match self.verb {
             Verb::Get => {
                 let entry = get::get(&self.shared, Self::subject(target)?, &self.options).await?;
@@ -183,7 +139,7 @@ impl Call {
                     namespace: target.namespace.as_deref(),
                     name: target.name.as_deref(),
                     options: &self.options,
-                    format: self.format(target, Verb::Watch)?,
+                    format: self.format(target, Content::Watch)?,
                     request: &self.request,
                 };
                 let encoding = call.format.encoding;
@@ -226,8 +182,8 @@ impl Call {
         if !served.verbs.iter().any(|known| known == verb) {
             return Err(ApiError::method_not_allowed());
         }
+        self.selected(target)?;
         target.check_name()?;
-        self.check_format_of_write(target)?;
         let entry = match (name, self.verb) {
             ("status", Verb::Get) => Self::subject(target)?.read(&self.shared)?.0,
             ("status", Verb::Update) => self.update(target, Part::Status)?,
@@ -237,7 +193,8 @@ impl Call {
                 let how = self.how(Part::Binding)?;
                 let sent = self.sent_to(served)?;
                 let entry = binding::bind(&self.shared, Self::subject(target)?, &sent, how)?;
-                let mut reply = Reply::success(StatusCode::CREATED, None);
+                let status = Reply::success(StatusCode::CREATED, None);
+                let mut reply = self.show_document(target, StatusCode::CREATED, &status)?;
                 reply.revision = Some(entry.revision);
                 return Ok(reply);
             }
@@ -264,8 +221,8 @@ impl Call {
     }
 
     async fn list(&self, target: &Target) -> Result<Reply, ApiError> {
-        let format = self.format(target, Verb::List)?;
         let page = self.page(target).await?;
+        let format = self.format(target, Content::List)?;
         self.show_page(target, format, page).await
     }
 
@@ -274,7 +231,7 @@ impl Call {
         if !resource.serves("get") {
             let value = self.sent(resource)?.into_value();
             let reviewed = review(&self.shared.gate, &self.user, &resource.kind, value)?;
-            return Ok(Reply::json(StatusCode::CREATED, &reviewed));
+            return self.show_document(target, StatusCode::CREATED, &reviewed);
         }
         let object = self.sent(resource)?;
         let how = self.how(Part::Main)?;
@@ -323,7 +280,7 @@ impl Call {
                 scale::update(&self.shared, subject, &self.sent_to(served)?, how)?
             }
         };
-        let mut reply = Reply::json(StatusCode::OK, &scale);
+        let mut reply = self.show_document(target, StatusCode::OK, &scale)?;
         let revision = scale["metadata"]["resourceVersion"].as_str();
         reply.revision = revision.and_then(|revision| revision.parse().ok());
         Ok(reply)
@@ -349,7 +306,8 @@ impl Call {
                 if !kind.group.is_empty() {
                     details["group"] = json!(kind.group);
                 }
-                let mut reply = Reply::success(StatusCode::OK, Some(&details));
+                let status = Reply::success(StatusCode::OK, Some(&details));
+                let mut reply = self.show_document(target, StatusCode::OK, &status)?;
                 reply.revision = Some(entry.revision);
                 Ok(reply)
             }
@@ -357,13 +315,16 @@ impl Call {
     }
 
     async fn delete_collection(&self, target: &Target) -> Result<Reply, ApiError> {
-        let format = self.format(target, Verb::List)?;
         let options = self.delete_options()?;
         let how = How::request(Part::Main, options.dry_run);
         let page = self.page(target).await?;
         let listed: Vec<Arc<Entry>> = page.entries.clone();
-        // The response is built before anything is deleted, because building it can fail.
-        let reply = self.show_page(target, format, page).await?;
+        // The response is built before anything is deleted, because building it can fail. Kubernetes also
+        // deletes the objects if the client accepts no list.
+        let reply = match self.format(target, Content::List) {
+            Ok(format) => Ok(self.show_page(target, format, page).await?),
+            Err(unfit) => Err(unfit),
+        };
         let mut long = LongWrite::new(&self.shared);
         for listed in &listed {
             let subject = Subject {
@@ -383,7 +344,7 @@ impl Call {
                 Err(error) => return Err(error),
             }
         }
-        Ok(reply)
+        reply
     }
 
     /// Returns the options of a write to one part of an object, such as to its status.
@@ -415,10 +376,4 @@ impl Call {
             name: name.ok_or_else(ApiError::method_not_allowed)?,
         })
     }
-}
-
-fn aggregated(document: &Value) -> Reply {
-    let mut reply = Reply::json(StatusCode::OK, document);
-    reply.content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-    reply
 }

@@ -130,8 +130,13 @@ fn every_kind_decodes_to_kubernetes_json() {
     assert_eq!(
         unproven,
         [
+            "apidiscovery.k8s.io/v2/APIGroupDiscoveryList",
             "apiregistration.k8s.io/v1/APIService",
             "meta.k8s.io/v1/PartialObjectMetadata",
+            "v1/APIGroup",
+            "v1/APIGroupList",
+            "v1/APIResourceList",
+            "v1/APIVersions",
             "v1/Status",
         ]
     );

@@ -34,7 +34,28 @@ pub(super) const MODULES: [&str; 4] = [
 /// Types of request and response bodies that have no API resource.
 ///
 /// Each entry contains the OpenAPI name of the type, and its kinds in the form `apiVersion/Kind`.
-const ROOTS: [(&str, &[&str]); 3] = [
+const ROOTS: [(&str, &[&str]); 8] = [
+    // Discovery documents.
+    (
+        "io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList",
+        &["apidiscovery.k8s.io/v2/APIGroupDiscoveryList"],
+    ),
+    (
+        "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup",
+        &["v1/APIGroup"],
+    ),
+    (
+        "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList",
+        &["v1/APIGroupList"],
+    ),
+    (
+        "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList",
+        &["v1/APIResourceList"],
+    ),
+    (
+        "io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions",
+        &["v1/APIVersions"],
+    ),
     // The server accepts `DeleteOptions` with any `apiVersion`.
     ("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &[]),
     (
@@ -260,9 +281,30 @@ impl Library {
             Some((_, form)) if *form != EITHER => Ok((form, Vec::new())),
             _ => {
                 let form = own.map_or("object", |(_, form)| form);
-                Ok((form, rows(fields, &package.fields(type_name)?)?))
+                let mut rows = rows(fields, &package.fields(type_name)?)?;
+                for row in &mut rows {
+                    if self.is_absent_list(row)? {
+                        row.cells[3] = "nullable".to_owned();
+                    }
+                }
+                Ok((form, rows))
             }
         }
+    }
+
+    /// Returns whether Go writes `null` for the field in `row` if its message is absent, although the field
+    /// is no pointer. This is so for a single list, such as the `verbs` of an `APIResource`.
+    fn is_absent_list(&mut self, row: &Row) -> Result<bool> {
+        let [_, _, value, presence] = &row.cells;
+        let Some(target) = row.target.as_ref().filter(|target| *target == value) else {
+            return Ok(false);
+        };
+        let Some((package, type_name)) = target.rsplit_once('.') else {
+            return Ok(false);
+        };
+        let package = self.packages.get_mut(package);
+        let package = package.context("a field of an unknown package")?;
+        Ok(presence == "always" && package.is_list(type_name)?)
     }
 }
 

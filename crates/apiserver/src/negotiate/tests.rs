@@ -3,11 +3,12 @@
 use http::{HeaderMap, HeaderValue, header};
 
 use super::{
-    Encoding, Format, IncludeObject, Representation, content_type, errors_in, negotiate,
-    wants_aggregated_discovery,
+    Content, Encoding, Format, IncludeObject, Representation, Route, aggregated_discovery_in,
+    content_type, document_in, errors_in, negotiate,
 };
 use crate::kinds::{Kind, Kinds, Scope};
-use crate::route::{Query, Verb};
+use crate::route::Query;
+use crate::status::ApiError;
 
 fn accepting(accept: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -19,12 +20,17 @@ fn accepting(accept: &str) -> HeaderMap {
 const METADATA: &str =
     "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
+fn format(accept: &str, content: Content, kind: &Kind) -> Result<Format, ApiError> {
+    let selected = negotiate(&accepting(accept), content != Content::Object, kind)?;
+    selected.format(&Query::default(), content, kind)
+}
+
 fn taken(accept: &str, kind: &Kind) -> Option<Format> {
-    negotiate(&accepting(accept), &Query::default(), Verb::List, kind).ok()
+    format(accept, Content::List, kind).ok()
 }
 
 #[test]
-fn the_first_available_alternative_is_selected() {
+fn the_available_alternative_with_the_highest_quality_is_selected() {
     let json = |representation| {
         Some(Format {
             encoding: Encoding::Json,
@@ -71,7 +77,30 @@ fn the_first_available_alternative_is_selected() {
             "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
             None,
         ),
+        (
+            "application/json;q=0.5, application/vnd.kubernetes.protobuf;q=0.9",
+            protobuf(Representation::Object),
+        ),
+        (
+            "*/*;q=0.1, application/vnd.kubernetes.protobuf",
+            protobuf(Representation::Object),
+        ),
+        // Recorded from kube-apiserver: Go's sort depends on the order of wildcards.
+        (
+            "application/json;q=0.1, */*;q=0.9;v=v1, application/vnd.kubernetes.protobuf;q=0.2",
+            protobuf(Representation::Object),
+        ),
+        ("*", None),
+        (
+            "application/json;stream=watch",
+            json(Representation::Object),
+        ),
+        ("application/json;stream=other", None),
+        ("application/json;sv=v1", json(Representation::Object)),
+        ("application/json;sv=v2", None),
+        ("application/json;v=v1", None),
         ("application/yaml", None),
+        ("///,;;q,=", None),
     ] {
         assert_eq!(taken(accept, kind), expected, "{accept}");
     }
@@ -94,11 +123,14 @@ fn objects_of_custom_kinds_are_never_protobuf_but_their_metadata_are() {
     assert_eq!(taken("application/vnd.kubernetes.protobuf", kind), None);
     let format = taken(METADATA, kind).unwrap();
     assert_eq!(format.encoding, Encoding::Protobuf);
-    assert_eq!(errors_in(&accepting(accept), kind), Encoding::Json);
+    assert_eq!(errors_in(&accepting(accept), Some(kind)), Encoding::Json);
     let pods = kinds.by_resource("", "v1", "pods").unwrap();
-    assert_eq!(errors_in(&accepting(accept), pods), Encoding::Protobuf);
     assert_eq!(
-        errors_in(&accepting("application/yaml"), pods),
+        errors_in(&accepting(accept), Some(pods)),
+        Encoding::Protobuf
+    );
+    assert_eq!(
+        errors_in(&accepting("application/yaml"), Some(pods)),
         Encoding::Json
     );
 }
@@ -110,24 +142,34 @@ fn an_unsuitable_form_is_rejected_with_kubernetes_message() {
     let unknown = "application/json;as=Foo;g=meta.k8s.io;v=v1";
     let kinds = Kinds::builtin();
     let kind = kinds.by_resource("apps", "v1", "deployments").unwrap();
-    for (accept, verb, expected) in [
+    for (accept, content, expected) in [
         (
             one,
-            Verb::List,
+            Content::List,
             "you requested PartialObjectMetadata, but the requested object is a list (*apps.DeploymentList)",
         ),
         (
             list,
-            Verb::Get,
+            Content::Object,
             "you requested PartialObjectMetadataList, but the requested object is not a list (*apps.Deployment)",
         ),
         (
             unknown,
-            Verb::Get,
-            "only the following media types are accepted: application/json",
+            Content::Object,
+            "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        ),
+        (
+            "application/yaml",
+            Content::Object,
+            "only the following media types are accepted: application/json, application/vnd.kubernetes.protobuf",
+        ),
+        (
+            "text/html",
+            Content::Object,
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf",
         ),
     ] {
-        let refused = negotiate(&accepting(accept), &Query::default(), verb, kind);
+        let refused = format(accept, content, kind);
         let status = refused.unwrap_err();
         assert_eq!(
             (status.code(), status.to_string().as_str()),
@@ -137,22 +179,44 @@ fn an_unsuitable_form_is_rejected_with_kubernetes_message() {
 }
 
 #[test]
-fn aggregated_discovery_must_precede_plain_json() {
+fn aggregated_discovery_is_selected_if_any_alternative_requests_it() {
     const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     const V2_BETA: &str =
         "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-    for (accept, expected) in [
-        (format!("{V2},{V2_BETA},application/json"), Some(true)),
-        (format!("{V2_BETA},application/json"), Some(false)),
-        (format!("application/json,{V2}"), Some(false)),
-        ("text/html".to_owned(), None),
+    for (accept, aggregated, plain) in [
+        (
+            format!("{V2},{V2_BETA},application/json"),
+            Some(Encoding::Json),
+            Some(Encoding::Json),
+        ),
+        (
+            format!("{V2_BETA},application/vnd.kubernetes.protobuf"),
+            None,
+            Some(Encoding::Protobuf),
+        ),
+        (
+            format!("application/json,{V2}"),
+            Some(Encoding::Json),
+            Some(Encoding::Json),
+        ),
+        (V2_BETA.to_owned(), None, None),
+        ("text/html".to_owned(), None, None),
     ] {
-        assert_eq!(
-            wants_aggregated_discovery(&accepting(&accept)).ok(),
-            expected,
-            "{accept}"
-        );
+        let headers = accepting(&accept);
+        assert_eq!(aggregated_discovery_in(&headers), aggregated, "{accept}");
+        let document = document_in(&headers, Route::Handler);
+        assert_eq!(document.ok(), plain, "{accept}");
     }
+}
+
+#[test]
+fn a_long_header_is_sorted_by_quality() {
+    let many = "text/html;q=0.9,".repeat(100_000);
+    let accept = format!("{many}*/*;q=0.1,application/vnd.kubernetes.protobuf;q=0.2");
+    let kinds = Kinds::builtin();
+    let pods = kinds.by_resource("", "v1", "pods").unwrap();
+    let format = taken(&accept, pods).unwrap();
+    assert_eq!(format.encoding, Encoding::Protobuf);
 }
 
 #[test]

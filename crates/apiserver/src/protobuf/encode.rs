@@ -140,6 +140,21 @@ pub(crate) fn event(event_type: &str, object: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes(), &*event].concat()
 }
 
+/// Returns a document in its envelope, or `None` if its kind has no message or it does not fit the message.
+///
+/// `json` has the members `kind` and `apiVersion`. Without `apiVersion`, the message is that of `v1`.
+pub(crate) fn document(json: &Value) -> Option<Vec<u8>> {
+    let api_version = json["apiVersion"].as_str();
+    let kind = json["kind"].as_str()?;
+    let message = Messages::v1_36().of_kind(api_version.unwrap_or("v1"), kind)?;
+    let message = encode_message(message, json).ok()?;
+    Some(Envelope::wrap(
+        api_version.unwrap_or_default(),
+        kind,
+        &message,
+    ))
+}
+
 /// Returns a `Status` in its envelope.
 pub(crate) fn status(status: &Status) -> Vec<u8> {
     let message = Messages::v1_36().of_kind("v1", "Status");

@@ -3,32 +3,54 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use serde_json::Value;
 
 use super::Call;
 use super::list::{self, Page};
 use crate::body::Body;
-use crate::negotiate::{Format, Representation, negotiate};
+use crate::negotiate::{Content, Format, Representation, Selected, negotiate};
 use crate::reply::Reply;
 use crate::route::{Target, Verb};
 use crate::status::ApiError;
 use crate::storage::Entry;
 
 impl Call {
-    pub(super) fn format(&self, target: &Target, verb: Verb) -> Result<Format, ApiError> {
-        negotiate(&self.headers, &self.query, verb, &target.resource.kind)
-    }
-
-    /// Checks, before a write is stored, that the response can have a format that the client accepts.
+    /// Returns the alternative of the `Accept` header that the server selects for this request.
     ///
     /// # Errors
     ///
-    /// Returns a 406 error if the client accepts no supported format.
-    pub(super) fn check_format_of_write(&self, target: &Target) -> Result<(), ApiError> {
-        let shows_object = target.resource.serves("get") && self.verb != Verb::DeleteCollection;
-        if self.verb.is_write() && shows_object {
-            self.format(target, Verb::Get)?;
-        }
-        Ok(())
+    /// Returns a 406 error if the client accepts no supported alternative.
+    pub(super) fn selected(&self, target: &Target) -> Result<Selected, ApiError> {
+        let streams = matches!(self.verb, Verb::List | Verb::Watch);
+        negotiate(&self.headers, streams, &target.resource.kind)
+    }
+
+    /// Returns the format of a response with this content.
+    ///
+    /// As in Kubernetes, the format is checked after a write is stored, and after the objects of a list are
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 406 error if the selected alternative does not fit the content, and a 400 error if the
+    /// options of a table are invalid.
+    pub(super) fn format(&self, target: &Target, content: Content) -> Result<Format, ApiError> {
+        let kind = &target.resource.kind;
+        self.selected(target)?.format(&self.query, content, kind)
+    }
+
+    /// Returns a response with a document that is not an object of the target's kind, such as a `Status`.
+    pub(super) fn show_document(
+        &self,
+        target: &Target,
+        code: StatusCode,
+        document: &Value,
+    ) -> Result<Reply, ApiError> {
+        Ok(Reply::document(
+            code,
+            document,
+            self.selected(target)?.encoding,
+        ))
     }
 
     /// Returns one object in the requested format, or as JSON if it can't be encoded as protobuf.
@@ -38,7 +60,7 @@ impl Call {
         code: StatusCode,
         entry: &Arc<Entry>,
     ) -> Result<Reply, ApiError> {
-        let format = self.format(target, Verb::Get)?;
+        let format = self.format(target, Content::Object)?;
         let mut bytes = Vec::new();
         if let Some(schema) = format.schema(&target.resource.kind) {
             match format.representation {

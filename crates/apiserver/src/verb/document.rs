@@ -1,0 +1,92 @@
+//! Handles requests for paths that are not resources: discovery, OpenAPI, version and health.
+//!
+//! As in kube-apiserver, `/apis` and the paths of groups respond to any method, and the other paths only to
+//! GET.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::{Call, discovery, openapi};
+use crate::negotiate::{Encoding, Route, aggregated_discovery_in, document_in};
+use crate::reply::Reply;
+use crate::route::Destination;
+use crate::status::ApiError;
+
+/// Parameters of the media type of aggregated discovery documents.
+macro_rules! aggregated {
+    ($media_type:literal) => {
+        concat!(
+            $media_type,
+            ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        )
+    };
+}
+
+impl Call {
+    /// Returns the response of a path that is not a resource.
+    pub(super) fn answer_document(&self) -> Result<Reply, ApiError> {
+        let kinds = self.shared.registry.kinds();
+        let (route, document) = match &self.destination {
+            Destination::CoreVersions => {
+                return self.answer_root(Route::Restful, true, &discovery::core_versions());
+            }
+            Destination::Groups => {
+                return self.answer_root(Route::Handler, false, &discovery::groups(kinds));
+            }
+            Destination::Group(group) => (Route::Handler, discovery::one_group(kinds, group)),
+            Destination::GroupVersion(group, version) => {
+                (Route::Restful, discovery::resources(kinds, group, version))
+            }
+            Destination::Version => (Route::OnlyJson, Some(discovery::version())),
+            Destination::Root => return Ok(Reply::json(StatusCode::OK, &discovery::paths(kinds))),
+            Destination::OpenApi => {
+                return Ok(Reply::json(StatusCode::OK, &openapi::index(kinds)));
+            }
+            Destination::OpenApiOf(group, version) => {
+                let document = openapi::document(kinds, group, version);
+                let document = document.ok_or_else(ApiError::no_such_path)?;
+                return Ok(Reply::json(StatusCode::OK, &document));
+            }
+            Destination::Health => return Ok(Reply::plain(StatusCode::OK, "ok")),
+            Destination::Nowhere => {
+                return Ok(Reply::plain(StatusCode::NOT_FOUND, "404 page not found\n"));
+            }
+            Destination::Malformed => {
+                return Ok(Reply::plain(StatusCode::BAD_REQUEST, "400 Bad Request"));
+            }
+            Destination::Unknown | Destination::Resource(_) => {
+                return Err(ApiError::no_such_path());
+            }
+        };
+        let document = document.ok_or_else(ApiError::no_such_path)?;
+        self.show_at(route, &document)
+    }
+
+    /// Returns the response of `/api` if `core` is true, and otherwise of `/apis`.
+    fn answer_root(&self, route: Route, core: bool, plain: &Value) -> Result<Reply, ApiError> {
+        let Some(encoding) = aggregated_discovery_in(&self.headers) else {
+            return self.show_at(route, plain);
+        };
+        self.check_method(route)?;
+        let document = discovery::aggregated(self.shared.registry.kinds(), core);
+        let mut reply = Reply::document(StatusCode::OK, &document, encoding);
+        reply.content_type = match encoding {
+            Encoding::Json => aggregated!("application/json"),
+            Encoding::Protobuf => aggregated!("application/vnd.kubernetes.protobuf"),
+        };
+        Ok(reply)
+    }
+
+    fn show_at(&self, route: Route, document: &Value) -> Result<Reply, ApiError> {
+        self.check_method(route)?;
+        let encoding = document_in(&self.headers, route)?;
+        Ok(Reply::document(StatusCode::OK, document, encoding))
+    }
+
+    fn check_method(&self, route: Route) -> Result<(), ApiError> {
+        match route {
+            Route::Restful | Route::OnlyJson if !self.is_get => Err(ApiError::method_not_allowed()),
+            _ => Ok(()),
+        }
+    }
+}

@@ -37,6 +37,9 @@ const STREAMED: [&str; 2] = [
 /// Media type that kube-apiserver supports and this server does not.
 const YAML: &str = "application/yaml";
 
+/// Start of the subtypes of OpenAPI documents in protobuf.
+const OPENAPI_PROTOBUF: &str = "com.github.proto-openapi.spec.v";
+
 /// API group of metadata and tables.
 const META: &str = "meta.k8s.io";
 
@@ -324,6 +327,17 @@ pub(crate) fn aggregated_discovery_in(headers: &HeaderMap) -> Option<Encoding> {
         };
         (conversion == Some(aggregated)).then_some(encoding)
     })
+}
+
+/// Returns whether the client accepts an OpenAPI document.
+///
+/// The document is JSON. A client that accepts the protobuf form of OpenAPI receives JSON too.
+pub(crate) fn accepts_openapi(headers: &HeaderMap) -> bool {
+    let accept = accept(headers);
+    accept.is_empty()
+        || clauses(&accept).iter().any(|clause| {
+            clause.accepts("application", "json") || clause.sub_type.starts_with(OPENAPI_PROTOBUF)
+        })
 }
 
 /// Returns the media type of a request body, in lower case and without parameters.

@@ -1,6 +1,6 @@
 //! Quotes texts in messages as Go does.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// A text that is displayed in quotes as by Go's `%q`.
 ///
@@ -28,6 +28,20 @@ impl fmt::Display for Quoted<'_> {
         }
         f.write_str("\"")
     }
+}
+
+/// Returns bytes in quotes as Go's `%q` does: a byte that is not part of UTF-8 text is escaped, as `\\xff`.
+pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
+    let mut quoted = String::from("\"");
+    for chunk in bytes.utf8_chunks() {
+        let text = Quoted(chunk.valid()).to_string();
+        quoted.push_str(&text[1..text.len() - 1]);
+        for byte in chunk.invalid() {
+            write!(quoted, "\\x{byte:02x}").expect("writing to a String does not fail");
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// Returns whether Go prints a character as it is. Exact for control characters and for spaces and format

@@ -15,6 +15,7 @@ pub(crate) struct Reply {
     pub(crate) code: StatusCode,
     pub(crate) body: Body,
     pub(crate) revision: Option<u64>,
+    /// Media type of the body; empty for a response without one.
     pub(crate) content_type: &'static str,
 }
 
@@ -65,6 +66,14 @@ impl Reply {
             None => status["code"] = json!(code.as_u16()),
         }
         status
+    }
+
+    /// Returns a response without a body.
+    pub(crate) fn empty(code: StatusCode) -> Reply {
+        Reply {
+            content_type: "",
+            ..Reply::new(code, Body::full(Bytes::new()), None)
+        }
     }
 
     /// Returns a plain-text response with this status code and text.

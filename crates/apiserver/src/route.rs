@@ -7,13 +7,15 @@
 //!
 //! The module does not check whether the object exists, or whether the resource supports the verb.
 
+mod duration;
 mod options;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::Method;
 
-use crate::quote::Quoted;
+use crate::quote::{Quoted, quoted_bytes};
 use crate::resource::{Registry, Resource};
 use crate::status::ApiError;
 
@@ -66,6 +68,10 @@ pub(crate) enum Destination {
     ///
     /// The fields are the group, empty for the core group, and the version.
     OpenApiOf(String, String),
+    /// A path below `/openapi/v3` that names no document.
+    OpenApiNowhere,
+    /// `/openapi/v2`, which the server does not serve.
+    OpenApiV2,
     /// A path below a served API group that does not name a served resource: a 404 `Status`.
     Unknown,
     /// Any other unknown path: a 404 in plain text.
@@ -84,6 +90,12 @@ pub(crate) struct Target {
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
+    /// Whether the path has an empty segment instead of a namespace. `namespace` is then `None`.
+    pub(crate) lacks_namespace: bool,
+    /// Whether the path is a deprecated one that always watches, such as `/api/v1/watch/pods`.
+    pub(crate) watches: bool,
+    /// The bytes of `name`, if they are not UTF-8. `name` then has U+FFFD instead of the invalid bytes.
+    name_bytes: Option<Vec<u8>>,
 }
 
 // === impl Verb ===
@@ -109,8 +121,15 @@ impl Verb {
         !matches!(self, Verb::Get | Verb::List | Verb::Watch | Verb::Other)
     }
 
-    fn of(method: &Method, target: &Target) -> Verb {
+    fn of(method: &Method, target: &Target, watch: bool) -> Verb {
+        if target.watches {
+            return match *method {
+                Method::GET => Verb::Watch,
+                _ => Verb::Other,
+            };
+        }
         match (method, target.name.is_some()) {
+            (&Method::GET, false) if watch => Verb::Watch,
             (&Method::GET, true) => Verb::Get,
             (&Method::GET, false) => Verb::List,
             (&Method::POST, false) => Verb::Create,
@@ -133,12 +152,23 @@ impl std::fmt::Display for Verb {
 // === impl Target ===
 
 impl Target {
-    /// Checks that the name in the path can be part of a key in etcd.
+    /// Checks that the path can name an object, which has a namespace, and a name that can be part of a key
+    /// in etcd.
     ///
     /// # Errors
     ///
-    /// Returns a 400 error if it can't.
-    pub(crate) fn check_name(&self) -> Result<(), ApiError> {
+    /// Returns a 400 error if it can't, and a 404 error if the name is not UTF-8, except for an update: an
+    /// update compares the name with that in its body.
+    pub(crate) fn check_name(&self, verb: Verb) -> Result<(), ApiError> {
+        if self.lacks_namespace && self.name.is_some() {
+            return Err(ApiError::bad_request("Namespace parameter required."));
+        }
+        if let (Some(bytes), Some(name)) = (&self.name_bytes, &self.name)
+            && verb != Verb::Update
+        {
+            let (kind, quoted) = (&self.resource.kind, quoted_bytes(bytes));
+            return Err(ApiError::not_found_as(kind, name, &quoted));
+        }
         let name = self.name.as_deref().unwrap_or_default();
         let why = match name {
             "." => "may not be '.'",
@@ -157,14 +187,25 @@ impl Target {
 
 impl Destination {
     pub(crate) fn find(registry: &Registry, path: &str) -> Destination {
-        let Some(segments) = segments(path) else {
+        let Some(bytes) = decode(path) else {
             return Destination::Malformed;
         };
+        let segments = split(&bytes);
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-        match segments.as_slice() {
+        // Only the router of the API ignores a slash at the end.
+        let ends_with_slash = bytes.ends_with(b"/");
+        let mut destination = match segments.as_slice() {
+            ["healthz" | "livez" | "readyz", ..] if ends_with_slash => Destination::Nowhere,
+            ["openapi", "v3", ..] if ends_with_slash => Destination::OpenApiNowhere,
             ["api"] => Destination::CoreVersions,
             ["apis"] => Destination::Groups,
             [] => Destination::Root,
+            ["api", version, rest @ ..] if is_resource(rest) => target(registry, "", version, rest),
+            ["apis", group, version, rest @ ..]
+                if is_resource(rest) && registry.kinds().has_group(group) =>
+            {
+                target(registry, group, version, rest)
+            }
             [first, rest @ ..] if rest.contains(&"") || first.is_empty() => {
                 empty_segment(&segments)
             }
@@ -174,8 +215,7 @@ impl Destination {
             ["apis", group, version] => {
                 Destination::GroupVersion((*group).to_owned(), (*version).to_owned())
             }
-            ["api", version, rest @ ..] => target(registry, "", version, rest),
-            ["apis", group, version, rest @ ..] => target(registry, group, version, rest),
+            ["api" | "apis", ..] => Destination::Unknown,
             ["version"] => Destination::Version,
             ["openapi", "v3"] => Destination::OpenApi,
             ["openapi", "v3", "api", version] => {
@@ -184,19 +224,29 @@ impl Destination {
             ["openapi", "v3", "apis", group, version] => {
                 Destination::OpenApiOf((*group).to_owned(), (*version).to_owned())
             }
+            ["openapi", "v2"] => Destination::OpenApiV2,
+            ["openapi", "v3", ..] => Destination::OpenApiNowhere,
             ["healthz" | "livez" | "readyz"] => Destination::Health,
             ["healthz" | "livez" | "readyz", check] if CHECKS.contains(check) => {
                 Destination::Health
             }
             _ => Destination::Nowhere,
+        };
+        if let Destination::Resource(target) = &mut destination {
+            let is_name = |segment: &&[u8]| {
+                let text = String::from_utf8_lossy(segment);
+                matches!(&text, Cow::Owned(text) if Some(text) == target.name.as_ref())
+            };
+            let name = bytes.split(|byte| *byte == b'/').find(is_name);
+            target.name_bytes = name.map(<[u8]>::to_vec);
         }
+        destination
     }
 
     /// Returns the verb of a request; `watch` is whether its query requests a watch.
     pub(crate) fn verb(&self, method: &Method, watch: bool) -> Verb {
         match self {
-            Destination::Resource(_) if watch && method == Method::GET => Verb::Watch,
-            Destination::Resource(target) => Verb::of(method, target),
+            Destination::Resource(target) => Verb::of(method, target, watch),
             _ => Verb::Other,
         }
     }
@@ -217,7 +267,19 @@ fn empty_segment(segments: &[&str]) -> Destination {
     }
 }
 
+/// Returns whether the segments after the version have no empty one, except a namespace.
+fn is_resource(rest: &[&str]) -> bool {
+    match rest {
+        ["watch", rest @ ..] => is_resource(rest),
+        ["namespaces", "", rest @ ..] | rest => !rest.is_empty() && !rest.contains(&""),
+    }
+}
+
 fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Destination {
+    let (watches, rest) = match rest {
+        ["watch", rest @ ..] => (true, rest),
+        _ => (false, rest),
+    };
     let (namespace, rest) = match rest {
         // `namespaces/x/pods` is below a namespace.
         // `namespaces/x` and its own subresources belong to the resource `namespaces`.
@@ -244,31 +306,41 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
     if !fits || (name.is_some() && !resource.serves("get")) {
         return Destination::Unknown;
     }
+    if watches && (subresource.is_some() || !resource.serves("watch")) {
+        return Destination::Unknown;
+    }
     Destination::Resource(Target {
         resource: Arc::clone(resource),
-        namespace: namespace.map(str::to_owned),
+        namespace: namespace.filter(|it| !it.is_empty()).map(str::to_owned),
         name: name.map(str::to_owned),
         subresource: subresource.map(str::to_owned),
+        lacks_namespace: namespace == Some(""),
+        watches,
+        name_bytes: None,
     })
 }
 
 /// Decodes the `%XX` escapes of a path, and splits the path into its segments.
 ///
-/// Empty segments remain, except one at the end. Bytes that are not valid UTF-8 become U+FFFD.
+/// Empty segments remain, except at the end. Bytes that are not valid UTF-8 become U+FFFD.
 ///
 /// Returns `None` if an escape is malformed.
 pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
-    let path = decode(path)?;
+    decode(path).map(|path| split(&path))
+}
+
+fn split(path: &[u8]) -> Vec<String> {
+    let path = String::from_utf8_lossy(path);
     let path = path.strip_prefix('/').unwrap_or(&path);
-    let path = path.strip_suffix('/').unwrap_or(path);
+    let path = path.trim_end_matches('/');
     if path.is_empty() {
-        return Some(Vec::new());
+        return Vec::new();
     }
-    Some(path.split('/').map(str::to_owned).collect())
+    path.split('/').map(str::to_owned).collect()
 }
 
 /// Decodes the `%XX` escapes of a path.
-fn decode(path: &str) -> Option<String> {
+fn decode(path: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
@@ -285,7 +357,7 @@ fn decode(path: &str) -> Option<String> {
             rest = tail;
         }
     }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(bytes)
 }
 
 #[cfg(test)]

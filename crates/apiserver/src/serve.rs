@@ -134,9 +134,13 @@ impl Arrived {
         let destination = Destination::find(&shared.registry, parts.uri.path());
         let known = options.clone().unwrap_or_default();
         let (user, refusal) = shared.gate.admit(&parts, &query);
-        let request = shared
-            .requests
-            .arrived(record(&destination, &parts, known, watch));
+        let logged = record(&destination, &parts, known, watch);
+        // A watch ignores the parameter. As in Kubernetes, it is checked before the user.
+        let refusal = match query.check_timeout() {
+            Err(invalid) if logged.verb != Verb::Watch => Some(invalid),
+            _ => refusal,
+        };
+        let request = shared.requests.arrived(logged);
         Arrived {
             shared,
             user,
@@ -283,7 +287,9 @@ fn respond(answer: Result<Reply, ApiError>, encoding: Encoding) -> Response<Body
     let mut response = Response::new(body);
     *response.status_mut() = code;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if !content_type.is_empty() {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    }
     headers.insert(
         header::CACHE_CONTROL,
         HeaderValue::from_static("no-cache, private"),

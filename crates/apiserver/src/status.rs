@@ -7,6 +7,7 @@
 
 mod field_error;
 mod on_demand;
+mod request_error;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -229,26 +230,13 @@ impl ApiError {
     }
 
     pub(crate) fn not_found(kind: &Kind, name: &str) -> ApiError {
-        let message = format!("{} {} not found", kind.group_resource(), Quoted(name));
+        ApiError::not_found_as(kind, name, &Quoted(name).to_string())
+    }
+
+    /// Returns the 404 error for an object whose name in the message is `quoted`.
+    pub(crate) fn not_found_as(kind: &Kind, name: &str, quoted: &str) -> ApiError {
+        let message = format!("{} {quoted} not found", kind.group_resource());
         ApiError::new(404, "NotFound", message).about(kind, name)
-    }
-
-    /// Returns the 404 error for a path that belongs to no resource.
-    pub(crate) fn no_such_path() -> ApiError {
-        let message = "the server could not find the requested resource";
-        ApiError::new(404, "NotFound", message).about_nothing()
-    }
-
-    /// Returns the 405 error for a method that the path does not support.
-    pub(crate) fn method_not_allowed() -> ApiError {
-        let message = "the server does not allow this method on the requested resource";
-        ApiError::new(405, "MethodNotAllowed", message).about_nothing()
-    }
-
-    /// Returns the 406 error for a request that accepts none of the `available` media types.
-    pub(crate) fn not_acceptable(available: &str) -> ApiError {
-        let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
-        ApiError::new(406, "NotAcceptable", message).about_nothing()
     }
 
     pub(crate) fn already_exists(kind: &Kind, name: &str) -> ApiError {

@@ -44,7 +44,7 @@ use crate::reply::Reply;
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Target, Verb};
 use crate::shared::Shared;
-use crate::status::ApiError;
+use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 use crate::strategy::Part;
 
@@ -120,15 +120,18 @@ impl Call {
             return self.answer_subresource(target, subresource);
         }
         let of_all_namespaces = target.resource.is_namespaced() && target.namespace.is_none();
-        if !target.resource.serves(self.verb.as_str())
-            || (self.verb == Verb::DeleteCollection && of_all_namespaces)
-        {
+        let serves = |verb: Verb| target.resource.serves(verb.as_str());
+        if self.verb == Verb::Watch && serves(Verb::List) && !serves(Verb::Watch) {
+            return Err(ApiError::not_supported(&target.resource.kind, "watch"));
+        }
+        if !serves(self.verb) || (self.verb == Verb::DeleteCollection && of_all_namespaces) {
             return Err(ApiError::method_not_allowed());
         }
         self.selected(target)?;
-        target.check_name()?;
+        target.check_name(self.verb)?;
         match self.verb {
             Verb::Get => {
+                self.query.check_export()?;
                 let entry = get::get(&self.shared, Self::subject(target)?, &self.options).await?;
                 self.show(target, StatusCode::OK, &entry)
             }
@@ -141,6 +144,10 @@ impl Call {
                     options: &self.options,
                     format: self.format(target, Content::Watch)?,
                     request: &self.request,
+                    is_over: self
+                        .query
+                        .number("timeoutSeconds")?
+                        .is_some_and(|seconds| seconds < 0),
                 };
                 let encoding = call.format.encoding;
                 let body = watch::watch(&self.shared, call).await?;
@@ -183,7 +190,7 @@ impl Call {
             return Err(ApiError::method_not_allowed());
         }
         self.selected(target)?;
-        target.check_name()?;
+        target.check_name(self.verb)?;
         let entry = match (name, self.verb) {
             ("status", Verb::Get) => Self::subject(target)?.read(&self.shared)?.0,
             ("status", Verb::Update) => self.update(target, Part::Status)?,
@@ -234,6 +241,11 @@ impl Call {
             return self.show_document(target, StatusCode::CREATED, &reviewed);
         }
         let object = self.sent(resource)?;
+        if target.lacks_namespace {
+            let required = FieldError::required("metadata.namespace", "");
+            let kind = &resource.kind;
+            return Err(ApiError::invalid(kind, object.text("name"), &[required]));
+        }
         let how = self.how(Part::Main)?;
         let entry = create::create(
             &self.shared,

@@ -32,6 +32,11 @@ impl Attributes {
             ["apis", group, _, rest @ ..] => (*group, rest),
             _ => return None,
         };
+        let (watches, rest) = match rest {
+            // The deprecated paths of watches, for any method.
+            ["watch", rest @ ..] => (true, rest),
+            _ => (false, rest),
+        };
         let (namespace, rest) = match rest {
             // The namespace object and its subresources also belong to that namespace.
             ["namespaces", namespace] | ["namespaces", namespace, "status" | "finalize", ..] => {
@@ -49,7 +54,8 @@ impl Attributes {
             namespace: namespace.to_owned(),
             name: below.first().copied().unwrap_or_default().to_owned(),
         };
-        verb(method, attributes.name.is_empty(), query).clone_into(&mut attributes.verb);
+        let verb = verb(method, attributes.name.is_empty(), query);
+        if watches { "watch" } else { verb }.clone_into(&mut attributes.verb);
         if matches!(attributes.verb.as_str(), "list" | "watch")
             && let Some(name) = query.text("fieldSelector").and_then(selected_name)
         {

@@ -32,6 +32,7 @@ fn a_forbidden_request_receives_kubernetes_message() {
             "GET /api/v1/pods",
             "GET /api/v1/namespaces/x/pods?watch=1",
             "GET /api/v1/namespaces/x/pods/a?watch=1",
+            "GET /api/v1/watch/namespaces/x/pods/a",
             "GET /api/v1/namespaces/x/pods/a/log",
             "GET /api/v1/namespaces/x/pods?fieldSelector=status.phase%3DRunning,metadata.name%3Db",
             "GET /api/v1/namespaces/x/pods?fieldSelector=metadata.name!%3Db",
@@ -47,6 +48,7 @@ fn a_forbidden_request_receives_kubernetes_message() {
             pods is forbidden: User "u" cannot list resource "pods" in API group "" at the cluster scope
             pods is forbidden: User "u" cannot watch resource "pods" in API group "" in the namespace "x"
             pods "a" is forbidden: User "u" cannot get resource "pods" in API group "" in the namespace "x"
+            pods "a" is forbidden: User "u" cannot watch resource "pods" in API group "" in the namespace "x"
             pods "a" is forbidden: User "u" cannot get resource "pods/log" in API group "" in the namespace "x"
             pods "b" is forbidden: User "u" cannot list resource "pods" in API group "" in the namespace "x"
             pods is forbidden: User "u" cannot list resource "pods" in API group "" in the namespace "x"

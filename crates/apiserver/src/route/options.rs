@@ -11,6 +11,7 @@ use std::num::{IntErrorKind, ParseIntError};
 
 use serde_json::Value;
 
+use super::duration::check_duration;
 use crate::quote::{Quoted, is_printable};
 use crate::status::{ApiError, FieldError};
 
@@ -111,6 +112,36 @@ impl Query {
             ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: {cause}"))
         })?;
         Ok(Some(number))
+    }
+
+    /// Checks the parameter `timeout`, which the server otherwise ignores.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 400 error if the value is not a duration of Go.
+    pub(crate) fn check_timeout(&self) -> Result<(), ApiError> {
+        let Some(timeout) = self.text("timeout") else {
+            return Ok(());
+        };
+        check_duration(timeout).map_err(|why| {
+            ApiError::bad_request(format!(
+                "invalid timeout specified in the request URL - {why}"
+            ))
+        })
+    }
+
+    /// Checks that the request does not have the parameter `export`, or that its value is false.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 400 error otherwise.
+    pub(crate) fn check_export(&self) -> Result<(), ApiError> {
+        if self.flag("export") != Some(true) {
+            return Ok(());
+        }
+        Err(ApiError::bad_request(
+            "the export parameter, deprecated since v1.14, is no longer supported",
+        ))
     }
 
     /// Validates the query options of a write, and returns whether the write is a dry run.

@@ -45,6 +45,10 @@ fn resource_paths_contain_namespace_object_and_subresource() {
             "get deployments.apps a b -",
         ),
         ("/apis/apps/v1/deployments/", "list deployments.apps - - -"),
+        ("/apis/apps/v1/deployments//", "list deployments.apps - - -"),
+        ("/api/v1/namespaces//pods", "list pods - - -"),
+        ("/api/v1/namespaces//pods/a", "get pods - a -"),
+        ("/api/v1/namespaces//", "list namespaces - - -"),
         (
             "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
             "get clusterroles.rbac.authorization.k8s.io - system:node -",
@@ -84,6 +88,12 @@ fn other_paths_are_discovery_health_or_unserved() {
         ("/api/v1/namespaces/a%2Fb/pods", "other Unknown"),
         ("/healthz/ping", "other Health"),
         ("/healthz/other", "other Nowhere"),
+        ("/healthz/", "other Nowhere"),
+        ("/version/", "other Version"),
+        ("/openapi/v3/", "other OpenApiNowhere"),
+        ("/openapi/v3/none", "other OpenApiNowhere"),
+        ("/api/v1/namespaces/a//pods", "other Unknown"),
+        ("/api/v1/namespaces//nodes", "other Unknown"),
     ] {
         assert_eq!(describe(&Method::GET, path), expected, "{path}");
     }
@@ -107,14 +117,36 @@ fn methods_map_to_verbs() {
         assert_eq!(told.split(' ').next(), Some(verb), "{method} {path}");
     }
     let registry = Registry::new(&Kinds::builtin());
-    assert_eq!(
-        Destination::find(&registry, one).verb(&Method::GET, true),
-        Verb::Watch
-    );
-    assert_eq!(
-        Destination::find(&registry, one).verb(&Method::DELETE, true),
-        Verb::Delete
-    );
+    for (method, path, verb) in [
+        (Method::GET, all, Verb::Watch),
+        (Method::GET, one, Verb::Get),
+        (Method::DELETE, one, Verb::Delete),
+    ] {
+        let destination = Destination::find(&registry, path);
+        assert_eq!(destination.verb(&method, true), verb, "{method} {path}");
+    }
+}
+
+#[test]
+fn deprecated_watch_paths_watch_collections_and_objects() {
+    for (path, expected) in [
+        ("/api/v1/watch/pods", "watch pods - - -"),
+        ("/api/v1/watch/namespaces/a/pods", "watch pods a - -"),
+        ("/api/v1/watch/namespaces/a/pods/b", "watch pods a b -"),
+        ("/api/v1/watch/namespaces/a", "watch namespaces - a -"),
+        (
+            "/apis/apps/v1/watch/deployments",
+            "watch deployments.apps - - -",
+        ),
+        ("/api/v1/watch", "other Unknown"),
+        ("/api/v1/watch/pods/a", "other Unknown"),
+        ("/api/v1/watch/componentstatuses", "other Unknown"),
+        ("/api/v1/watch/namespaces/a/pods/b/status", "other Unknown"),
+    ] {
+        assert_eq!(describe(&Method::GET, path), expected, "{path}");
+    }
+    let told = describe(&Method::POST, "/api/v1/watch/pods");
+    assert_eq!(told, "other pods - - -");
 }
 
 #[test]

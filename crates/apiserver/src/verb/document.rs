@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{Call, discovery, openapi};
-use crate::negotiate::{Encoding, Route, aggregated_discovery_in, document_in};
+use crate::negotiate::{Encoding, Route, accepts_openapi, aggregated_discovery_in, document_in};
 use crate::reply::Reply;
 use crate::route::Destination;
 use crate::status::ApiError;
@@ -43,12 +43,20 @@ impl Call {
                 return Ok(Reply::json(StatusCode::OK, &openapi::index(kinds)));
             }
             Destination::OpenApiOf(group, version) => {
-                let document = openapi::document(kinds, group, version);
-                let document = document.ok_or_else(ApiError::no_such_path)?;
-                return Ok(Reply::json(StatusCode::OK, &document));
+                return Ok(match openapi::document(kinds, group, version) {
+                    None => Reply::empty(StatusCode::NOT_FOUND),
+                    Some(_) if !accepts_openapi(&self.headers) => {
+                        Reply::empty(StatusCode::NOT_ACCEPTABLE)
+                    }
+                    Some(document) => Reply::json(StatusCode::OK, &document),
+                });
             }
+            Destination::OpenApiNowhere => return Ok(Reply::empty(StatusCode::NOT_FOUND)),
             Destination::Health => return Ok(Reply::plain(StatusCode::OK, "ok")),
-            Destination::Nowhere => {
+            Destination::OpenApiV2 if !accepts_openapi(&self.headers) => {
+                return Ok(Reply::empty(StatusCode::NOT_ACCEPTABLE));
+            }
+            Destination::Nowhere | Destination::OpenApiV2 => {
                 return Ok(Reply::plain(StatusCode::NOT_FOUND, "404 page not found\n"));
             }
             Destination::Malformed => {

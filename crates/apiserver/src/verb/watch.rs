@@ -13,6 +13,8 @@ mod stream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::body::Body;
 use crate::fault::{Framing, OpenBodyGuard};
 use crate::negotiate::{Encoding, Format};
@@ -54,6 +56,8 @@ pub(crate) struct WatchCall<'a> {
     pub(crate) options: &'a ListOptions,
     pub(crate) format: Format,
     pub(crate) request: &'a Arc<LoggedRequest>,
+    /// Whether the deadline has passed: `timeoutSeconds` is negative.
+    pub(crate) is_over: bool,
 }
 
 /// Start of a watch: the events that the watch sends first.
@@ -112,7 +116,11 @@ pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<B
         };
         return Ok(Body::full(frame::error(&error, call.format.encoding)));
     }
-    open(shared, &call, &filter, &start)
+    let body = open(shared, &call, &filter, &start)?;
+    if call.is_over {
+        return Ok(Body::full(Bytes::new()));
+    }
+    Ok(body)
 }
 
 fn selection(call: &WatchCall<'_>) -> Result<Selection, ApiError> {
@@ -123,11 +131,8 @@ fn selection(call: &WatchCall<'_>) -> Result<Selection, ApiError> {
         options.field_selector.as_deref().unwrap_or_default(),
     )?;
     if let Some(name) = call.name {
-        if selection
-            .fields
-            .required_name()
-            .is_some_and(|required| required != name)
-        {
+        let selects = options.field_selector.is_some();
+        if selects && selection.fields.required_name() != Some(name) {
             return Err(ApiError::bad_request(
                 "fieldSelector metadata.name doesn't match requested name",
             ));

@@ -118,7 +118,7 @@ async fn a_watch_of_a_namespace_receives_no_events_of_others() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_of_one_object_implies_its_name() {
     let server = pods(&["a", "b"]);
-    let path = "/api/v1/namespaces/default/pods/a?watch=1";
+    let path = "/api/v1/watch/namespaces/default/pods/a?resourceVersion=0";
     let mut watch = Watch::open(&server, path).await;
     server
         .patch("v1", "pods", "default/b", json!({"spec": {"x": 1}}))

@@ -23,6 +23,8 @@ pub struct Binaries {
     pub(crate) api_server: PathBuf,
     pub(crate) etcd: PathBuf,
     versions: [(&'static str, String); 2],
+    /// Folder for the program that [`Binaries::snapshots`] builds; `None` if it was not passed.
+    target: Option<PathBuf>,
 }
 
 impl Binaries {
@@ -74,6 +76,7 @@ impl Binaries {
             api_server,
             etcd,
             versions: [("kube-apiserver", version), ("etcd", etcd_version)],
+            target: None,
         })
     }
 
@@ -90,7 +93,20 @@ impl Binaries {
             api_server,
             etcd,
             versions: [("kube-apiserver", version), ("etcd", etcd_version)],
+            target: Some(folder),
         })
+    }
+
+    /// Returns the program that saves and restores snapshots of etcd. Builds it if it does not exist.
+    ///
+    /// # Errors
+    /// Returns an error if [`ASSETS`] is set, because that folder has no such program, or if the build fails.
+    pub(crate) fn snapshots(&self) -> Result<PathBuf> {
+        let folder = self.target.as_ref();
+        let folder = folder
+            .with_context(|| format!("unset {ASSETS}: snapshots of etcd need a build with Go"))?;
+        let source = sources().join("etcd-snapshot");
+        Ok(built(&source, "go.etcd.io/etcd/etcdutl/v3", folder)?.0)
     }
 
     /// Returns the name and the version of kube-apiserver and of etcd. A version has the form `v1.36.3`.

@@ -1,7 +1,8 @@
 //! Starts and ends a control plane: a kube-apiserver, and the etcd in which
 //! kube-apiserver stores objects.
 //!
-//! Can also restart kube-apiserver alone. Does not build the executables.
+//! Can also restart kube-apiserver alone. Does not build the executables. The module `failures` kills and
+//! replaces the processes.
 
 use std::{
     fmt, fs,
@@ -26,18 +27,22 @@ const READY_WITHIN: Duration = Duration::from_secs(120);
 /// Interval between two readiness probes of kube-apiserver.
 const ASK: Duration = Duration::from_millis(100);
 
+/// Folder of etcd's data, in the folder of the control plane.
+pub(crate) const DATA: &str = "data";
+
 /// A running kube-apiserver with its own etcd. Dropping this value ends both processes and removes their
 /// data.
 #[derive(Debug)]
 pub struct ControlPlane {
     // The fields are dropped in this order: the processes end before their folder is removed.
-    api_server: Process,
-    etcd: Process,
-    folder: Folder,
-    binaries: Binaries,
-    addresses: Addresses,
+    pub(crate) api_server: Process,
+    pub(crate) second: Option<Process>,
+    pub(crate) etcd: Process,
+    pub(crate) folder: Folder,
+    pub(crate) binaries: Binaries,
+    pub(crate) addresses: Addresses,
     /// Additional flags of kube-apiserver.
-    flags: Vec<String>,
+    pub(crate) flags: Vec<String>,
     token: Token,
 }
 
@@ -52,9 +57,11 @@ impl fmt::Debug for Token {
 
 /// The loopback ports of one control plane.
 #[derive(Clone, Copy, Debug)]
-struct Addresses {
-    api_server: u16,
-    etcd: u16,
+pub(crate) struct Addresses {
+    pub(crate) api_server: u16,
+    /// Port of a second kube-apiserver, which only the module `failures` starts.
+    pub(crate) second: u16,
+    pub(crate) etcd: u16,
     etcd_peers: u16,
 }
 
@@ -85,6 +92,7 @@ impl ControlPlane {
         let api_server = start_api_server(binaries, &folder.0, addresses, flags)?;
         let mut started = Self {
             api_server,
+            second: None,
             etcd,
             folder,
             binaries: binaries.clone(),
@@ -103,10 +111,8 @@ impl ControlPlane {
     /// # Errors
     /// Returns an error in the same cases as [`start`](Self::start).
     pub async fn restart_api_server(&mut self) -> Result<()> {
-        self.api_server.end();
-        let (folder, flags) = (&self.folder.0, &self.flags);
-        self.api_server = start_api_server(&self.binaries, folder, self.addresses, flags)?;
-        self.ready().await
+        self.kill_api_server();
+        self.start_api_server().await
     }
 
     /// Returns the path of the kubeconfig for kube-apiserver. The user of the kubeconfig is in the group
@@ -145,6 +151,9 @@ impl ControlPlane {
     /// Returns an error if a process has ended. The error contains the last line of the process's log.
     pub fn check_alive(&mut self) -> Result<()> {
         self.etcd.check_alive()?;
+        if let Some(second) = &mut self.second {
+            second.check_alive()?;
+        }
         self.api_server.check_alive()
     }
 
@@ -159,13 +168,18 @@ impl ControlPlane {
         }
     }
 
-    async fn ready(&mut self) -> Result<()> {
+    pub(crate) async fn ready(&mut self) -> Result<()> {
+        self.ready_at(self.addresses.api_server).await
+    }
+
+    /// Waits until the kube-apiserver on `port` is ready.
+    pub(crate) async fn ready_at(&mut self, port: u16) -> Result<()> {
         let until = Instant::now() + READY_WITHIN;
         loop {
             self.check_alive()?;
             // At first the certificate is missing. After that, connections are refused until the server
             // listens.
-            let Err(error) = self.ask_ready().await else {
+            let Err(error) = self.ask_ready(port).await else {
                 return Ok(());
             };
             if Instant::now() > until {
@@ -176,19 +190,25 @@ impl ControlPlane {
         }
     }
 
-    async fn ask_ready(&self) -> Result<()> {
-        let client = Client::try_from(self.config().await?)?;
+    async fn ask_ready(&self, port: u16) -> Result<()> {
+        let mut config = self.config().await?;
+        config.cluster_url = format!("https://127.0.0.1:{port}").parse()?;
+        let client = Client::try_from(config)?;
         let request = http::Request::get("/readyz").body(Vec::new())?;
         client.request_text(request).await?;
         Ok(())
     }
 }
 
-fn start_etcd(binaries: &Binaries, folder: &Path, addresses: Addresses) -> Result<Process> {
+pub(crate) fn start_etcd(
+    binaries: &Binaries,
+    folder: &Path,
+    addresses: Addresses,
+) -> Result<Process> {
     let clients = format!("http://127.0.0.1:{}", addresses.etcd);
     let peers = format!("http://127.0.0.1:{}", addresses.etcd_peers);
     let arguments = [
-        "--data-dir=data".to_owned(),
+        format!("--data-dir={DATA}"),
         format!("--listen-client-urls={clients}"),
         format!("--advertise-client-urls={clients}"),
         format!("--listen-peer-urls={peers}"),
@@ -199,12 +219,23 @@ fn start_etcd(binaries: &Binaries, folder: &Path, addresses: Addresses) -> Resul
     Process::start("etcd", &binaries.etcd, &arguments, folder)
 }
 
+/// Starts the first kube-apiserver.
 fn start_api_server(
     binaries: &Binaries,
     folder: &Path,
     addresses: Addresses,
     flags: &[String],
 ) -> Result<Process> {
+    let arguments = api_server_arguments(addresses, addresses.api_server, flags);
+    Process::start("kube-apiserver", &binaries.api_server, &arguments, folder)
+}
+
+/// Returns the arguments of a kube-apiserver that listens on `port`.
+pub(crate) fn api_server_arguments(
+    addresses: Addresses,
+    port: u16,
+    flags: &[String],
+) -> Vec<String> {
     let mut arguments = vec![
         format!("--etcd-servers=http://127.0.0.1:{}", addresses.etcd),
         "--bind-address=127.0.0.1".to_owned(),
@@ -212,7 +243,7 @@ fn start_api_server(
         // Endpoints reject the loopback address, so the reconciler of the service `kubernetes` would retry
         // forever.
         "--endpoint-reconciler-type=none".to_owned(),
-        format!("--secure-port={}", addresses.api_server),
+        format!("--secure-port={port}"),
         // The server generates a CA and a certificate for 127.0.0.1 in this folder, unless they exist.
         "--cert-dir=certs".to_owned(),
         "--token-auth-file=tokens.csv".to_owned(),
@@ -227,7 +258,7 @@ fn start_api_server(
         "--disable-admission-plugins=ServiceAccount".to_owned(),
     ];
     arguments.extend_from_slice(flags);
-    Process::start("kube-apiserver", &binaries.api_server, &arguments, folder)
+    arguments
 }
 
 /// Writes a token file for kube-apiserver and a kubeconfig with the same new token, and returns the token.
@@ -267,23 +298,24 @@ fn drawn_token() -> Result<String> {
 }
 
 impl Addresses {
-    /// Returns three ports that are free now, but that another program can take before they are used.
+    /// Returns ports that are free now, but that another program can take before they are used.
     fn free() -> Result<Self> {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         // All sockets are open at the same time, so that the ports differ.
-        let sockets = [listen()?, listen()?, listen()?];
+        let sockets = [listen()?, listen()?, listen()?, listen()?];
         let port = |socket: &TcpListener| anyhow::Ok(socket.local_addr()?.port());
         Ok(Self {
             api_server: port(&sockets[0])?,
             etcd: port(&sockets[1])?,
             etcd_peers: port(&sockets[2])?,
+            second: port(&sockets[3])?,
         })
     }
 }
 
 /// A temporary folder, which is removed with its content on drop.
 #[derive(Debug)]
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     fn make() -> Result<Self> {
@@ -325,12 +357,10 @@ mod tests {
 
     #[test]
     fn the_ports_differ() {
-        let Addresses {
-            api_server,
-            etcd,
-            etcd_peers,
-        } = Addresses::free().unwrap();
-        assert!(api_server != etcd && etcd != etcd_peers && api_server != etcd_peers);
+        let free = Addresses::free().unwrap();
+        let ports = [free.api_server, free.second, free.etcd, free.etcd_peers];
+        let distinct: std::collections::BTreeSet<u16> = ports.into();
+        assert_eq!(distinct.len(), ports.len());
     }
 
     #[test]

@@ -14,5 +14,6 @@
 mod binaries;
 mod process;
 mod control_plane;
+mod failures;
 
 pub use self::{binaries::Binaries, control_plane::ControlPlane};

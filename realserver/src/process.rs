@@ -5,9 +5,14 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
+use tokio::time::{Instant, sleep};
+
+/// Interval between two checks whether a process has ended.
+const POLL: Duration = Duration::from_millis(20);
 
 /// A server process and its log file. Dropping this value kills the process.
 #[derive(Debug)]
@@ -53,6 +58,25 @@ impl Process {
             Some(status) => bail!("{} has ended: {status}: {}", self.name, self.last_line()),
             None => Ok(()),
         }
+    }
+
+    /// Sends `SIGTERM`, after which a server ends its open requests, and waits until the process has ended.
+    ///
+    /// # Errors
+    /// Returns an error if the signal can't be sent, or if the process still runs after `within`.
+    pub(crate) async fn terminate(&mut self, within: Duration) -> Result<()> {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status();
+        let sent = sent.context("kill can't be run; it is needed")?;
+        ensure!(sent.success(), "can't end {}: {sent}", self.name);
+        let until = Instant::now() + within;
+        while self.child.try_wait()?.is_none() {
+            if Instant::now() > until {
+                bail!("{} has not ended after {within:?}", self.name);
+            }
+            sleep(POLL).await;
+        }
+        Ok(())
     }
 
     /// Kills the process and waits until it has ended.

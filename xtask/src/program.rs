@@ -59,6 +59,14 @@ const PROGRAMS: [Program; 8] = [
         subcommand: None,
     },
     Program {
+        name: "soak",
+        group: None,
+        about: "Run informers against a real kube-apiserver and etcd that fail (needs Go)",
+        workspace: "",
+        package: "kube-informer-soak",
+        profile: "dev",
+    },
+    Program {
         name: "bench",
         group: None,
         about: "Measure the informer and its peers, and write BENCHMARKING.md (needs Go)",

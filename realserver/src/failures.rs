@@ -1,0 +1,144 @@
+//! Kills, ends, restarts and restores the processes of a [`ControlPlane`], as a program that tests clients
+//! under failures needs it.
+//!
+//! The methods start and stop processes only when called. A method that starts kube-apiserver waits until it
+//! is ready, and therefore needs a running etcd.
+
+use std::{fs, path::Path, process::Command, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::{
+    control_plane::{ControlPlane, DATA, api_server_arguments, start_etcd},
+    process::Process,
+};
+
+/// Maximum time of a regular shutdown of kube-apiserver. Open watches end at its begin.
+const ENDED_WITHIN: Duration = Duration::from_secs(70);
+
+impl ControlPlane {
+    /// Returns the port of the first kube-apiserver, which the kubeconfig names.
+    pub fn api_server_port(&self) -> u16 {
+        self.addresses.api_server
+    }
+
+    /// Returns the port of the second kube-apiserver, whether it runs or not.
+    pub fn second_api_server_port(&self) -> u16 {
+        self.addresses.second
+    }
+
+    /// Returns the folder with the data and the logs of the processes. Relative paths in the flags of
+    /// kube-apiserver are relative to it.
+    pub fn folder(&self) -> &Path {
+        &self.folder.0
+    }
+
+    /// Kills the first kube-apiserver with `SIGKILL`, and waits until it has ended.
+    pub fn kill_api_server(&mut self) {
+        self.api_server.end();
+    }
+
+    /// Ends the first kube-apiserver with `SIGTERM`, and waits until it has ended.
+    ///
+    /// # Errors
+    /// Returns an error if the process does not end within 70 s.
+    pub async fn terminate_api_server(&mut self) -> Result<()> {
+        self.api_server.terminate(ENDED_WITHIN).await
+    }
+
+    /// Starts the first kube-apiserver, which must have ended, with the same data, address, certificate and
+    /// token, and waits until it is ready.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`start`](Self::start).
+    pub async fn start_api_server(&mut self) -> Result<()> {
+        let port = self.addresses.api_server;
+        self.api_server = self.start_on("kube-apiserver", port, &self.flags)?;
+        self.ready_at(port).await
+    }
+
+    /// Waits until the first kube-apiserver, which runs, is ready again.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`start`](Self::start).
+    pub async fn ready_again(&mut self) -> Result<()> {
+        self.ready().await
+    }
+
+    /// Starts a second kube-apiserver with the same etcd, certificate and tokens, and waits until it is ready.
+    /// Its command line ends with `flags` instead of those of the first one.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`start`](Self::start).
+    pub async fn start_second_api_server(&mut self, flags: &[String]) -> Result<()> {
+        let port = self.addresses.second;
+        self.second = Some(self.start_on("kube-apiserver-2", port, flags)?);
+        self.ready_at(port).await
+    }
+
+    /// Ends the second kube-apiserver with `SIGTERM`, and waits until it has ended.
+    ///
+    /// # Errors
+    /// Returns an error if the process does not end within 70 s.
+    pub async fn terminate_second_api_server(&mut self) -> Result<()> {
+        match self.second.take() {
+            Some(mut second) => second.terminate(ENDED_WITHIN).await,
+            None => Ok(()),
+        }
+    }
+
+    fn start_on(&self, name: &'static str, port: u16, flags: &[String]) -> Result<Process> {
+        let arguments = api_server_arguments(self.addresses, port, flags);
+        Process::start(name, &self.binaries.api_server, &arguments, &self.folder.0)
+    }
+
+    /// Kills etcd with `SIGKILL`, and waits until it has ended.
+    pub fn kill_etcd(&mut self) {
+        self.etcd.end();
+    }
+
+    /// Starts etcd, which must have ended, with the same address and the data in the folder. Does not wait
+    /// until it is ready.
+    ///
+    /// # Errors
+    /// Returns an error if the process can't be started.
+    pub fn start_etcd(&mut self) -> Result<()> {
+        self.etcd = start_etcd(&self.binaries, &self.folder.0, self.addresses)?;
+        Ok(())
+    }
+
+    /// Writes a snapshot of etcd to `file`. Blocks the thread until the snapshot is complete.
+    ///
+    /// # Errors
+    /// Returns an error if etcd does not respond, or if the program for snapshots can't be built with Go.
+    pub fn save_snapshot(&self, file: &Path) -> Result<()> {
+        let endpoint = format!("127.0.0.1:{}", self.addresses.etcd);
+        self.run_snapshot("save", &[endpoint.as_ref(), file], 0)
+    }
+
+    /// Replaces the data of etcd, which must have ended, by the snapshot in `file`.
+    ///
+    /// With a `bump` above zero, the revisions of the restored etcd continue at the snapshot's revision plus
+    /// `bump`, and all revisions up to there are compacted: `--bump-revision BUMP --mark-compacted` of
+    /// etcdutl. Otherwise they continue at the snapshot's revision.
+    ///
+    /// # Errors
+    /// Returns an error if the snapshot is not readable, or if the data can't be replaced.
+    pub fn restore_snapshot(&mut self, file: &Path, bump: u64) -> Result<()> {
+        let data = self.folder.0.join(DATA);
+        fs::remove_dir_all(&data).with_context(|| format!("can't remove {}", data.display()))?;
+        self.run_snapshot("restore", &[file, &data], bump)
+    }
+
+    fn run_snapshot(&self, operation: &str, paths: &[&Path], bump: u64) -> Result<()> {
+        let mut program = Command::new(self.binaries.snapshots()?);
+        program.arg(operation).args(paths);
+        if operation == "restore" {
+            program.arg(bump.to_string());
+        }
+        let output = program.output().context("can't run etcd-snapshot")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{program:?} failed: {said}");
+        Ok(())
+    }
+}

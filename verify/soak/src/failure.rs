@@ -1,0 +1,204 @@
+//! The failures, each with its injection and its end.
+//!
+//! An injection returns when the servers and the proxy work again. It does not wait for the informers, except
+//! [`Failure::RestoreBack`].
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Result, ensure};
+use fastrand::Rng;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    cluster::Cluster,
+    proxy::Disturbance,
+    setback::Setbacks,
+    wire::{Kind, Wire},
+    writer::{Pause, Writers},
+};
+
+/// Revisions that a restored etcd skips, as etcd's documentation recommends.
+const BUMP: u64 = 1_000_000_000;
+
+/// Time between the snapshot and the restore, whose writes are lost.
+const LOST: Duration = Duration::from_secs(5);
+
+/// Maximum time until every informer has probed. At most one probe per minute is sent, and one minute later
+/// if the server was not ready for it.
+const PROBED_WITHIN: Duration = Duration::from_secs(240);
+
+/// Duration of a stall. A client with HTTP/2 notices after 45 s.
+const STALL: Duration = Duration::from_secs(60);
+
+/// The failures, in the order of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Failure {
+    ApiServerKilled,
+    RestoreBumped,
+    ProxyCuts,
+    EtcdKilled,
+    Roll,
+    ProxyTruncates,
+    RestoreBack,
+    ProxyDelays,
+    ProxyStalls,
+}
+
+impl Failure {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::ApiServerKilled,
+        Self::RestoreBumped,
+        Self::ProxyCuts,
+        Self::EtcdKilled,
+        Self::Roll,
+        Self::ProxyTruncates,
+        Self::RestoreBack,
+        Self::ProxyDelays,
+        Self::ProxyStalls,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ApiServerKilled => "kube-apiserver killed",
+            Self::RestoreBumped => "etcd restored, revisions bumped",
+            Self::ProxyCuts => "connections cut",
+            Self::EtcdKilled => "etcd killed",
+            Self::Roll => "two kube-apiservers rolled",
+            Self::ProxyTruncates => "connections truncated",
+            Self::RestoreBack => "etcd restored, revisions reused",
+            Self::ProxyDelays => "bytes delayed",
+            Self::ProxyStalls => "connections stalled",
+        }
+    }
+
+    /// Injects the failure, and returns when the servers work again.
+    ///
+    /// Returns the pause of the writers if the failure needs one.
+    ///
+    /// # Errors
+    /// Returns an error if a server can't be restarted.
+    pub(crate) async fn inject(self, mut parts: Parts<'_>) -> Result<Option<Pause>> {
+        match self {
+            Self::ApiServerKilled => {
+                parts.cluster.plane.kill_api_server();
+                parts.down().await;
+                parts.cluster.plane.start_api_server().await?;
+            }
+            Self::EtcdKilled => {
+                parts.cluster.plane.kill_etcd();
+                parts.down().await;
+                parts.cluster.plane.start_etcd()?;
+                parts.cluster.plane.ready_again().await?;
+            }
+            Self::Roll => roll(parts.cluster).await?,
+            Self::RestoreBumped => {
+                parts.restore(BUMP).await?;
+            }
+            Self::RestoreBack => return parts.restore_back().await.map(Some),
+            Self::ProxyCuts => parts.repeat(Disturbance::Cut).await,
+            Self::ProxyTruncates => parts.repeat(Disturbance::Truncate).await,
+            Self::ProxyDelays => {
+                let delay = Duration::from_millis(parts.rng.u64(100..800));
+                parts.cluster.proxy.disturb(Disturbance::Delay(delay));
+                sleep(Duration::from_secs(15)).await;
+            }
+            Self::ProxyStalls => {
+                parts.cluster.proxy.disturb(Disturbance::Stall);
+                sleep(STALL).await;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What an injection needs.
+pub(crate) struct Parts<'a> {
+    pub(crate) cluster: &'a mut Cluster,
+    pub(crate) writers: &'a Writers,
+    pub(crate) wires: &'a [Arc<Wire>],
+    pub(crate) setbacks: &'a Setbacks,
+    pub(crate) rng: &'a mut Rng,
+}
+
+impl Parts<'_> {
+    /// Waits for the time in which a killed server does not run.
+    async fn down(&mut self) {
+        sleep(Duration::from_millis(self.rng.u64(0..4000))).await;
+    }
+
+    /// Begins a disturbance of the open connections three times.
+    async fn repeat(&mut self, disturbance: Disturbance) {
+        for _ in 0..3 {
+            self.cluster.proxy.disturb(disturbance);
+            sleep(Duration::from_millis(self.rng.u64(500..4000))).await;
+        }
+    }
+
+    /// Restores etcd from a snapshot that is older than the last writes.
+    async fn restore(&mut self, bump: u64) -> Result<Pause> {
+        let plane = &mut self.cluster.plane;
+        let file: PathBuf = plane.folder().join("snapshot.db");
+        let _ = std::fs::remove_file(&file);
+        tokio::task::block_in_place(|| plane.save_snapshot(&file))?;
+        sleep(LOST).await;
+        // No write may be acknowledged after the restore and before the informers have noticed it.
+        let pause = self.writers.pause().await;
+        // Restored objects are older than in the caches, also if the revision of the list is not.
+        self.setbacks.set(true);
+        plane.kill_api_server();
+        plane.kill_etcd();
+        tokio::task::block_in_place(|| plane.restore_snapshot(&file, bump))?;
+        plane.start_etcd()?;
+        plane.start_api_server().await?;
+        Ok(pause)
+    }
+
+    /// Restores etcd so that its revisions are used again, and waits until every informer has probed.
+    ///
+    /// A watch from a revision that the server has not reached is not rejected. Only a probe, before new
+    /// writes reach the revision, shows that the server went back.
+    async fn restore_back(&mut self) -> Result<Pause> {
+        let before: Vec<usize> = self.wires.iter().map(|wire| wire.count()).collect();
+        let pause = self.restore(0).await?;
+        let until = Instant::now() + PROBED_WITHIN;
+        loop {
+            let all = self.wires.iter().zip(&before);
+            let unaware = all.filter(|(wire, before)| !has_probed(wire, **before));
+            let mut unaware = unaware.map(|(wire, _)| wire.name());
+            let Some(first) = unaware.next() else {
+                return Ok(pause);
+            };
+            let others = unaware.count();
+            ensure!(
+                Instant::now() < until,
+                "{first} and {others} others have not probed {PROBED_WITHIN:?} after a restore"
+            );
+            sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+/// Returns whether the server has responded to a probe or a list after the first `before` requests.
+fn has_probed(wire: &Wire, before: usize) -> bool {
+    let requests = wire.requests();
+    let checks = requests.iter().skip(before);
+    let mut checks = checks.filter(|sent| sent.kind != Kind::Watch);
+    checks.any(|sent| sent.status == 200 || sent.reason.is_some())
+}
+
+/// Replaces the kube-apiserver by a second one, and then the second one by the first one.
+async fn roll(cluster: &mut Cluster) -> Result<()> {
+    let plane = &mut cluster.plane;
+    let (first, second) = (plane.api_server_port(), plane.second_api_server_port());
+    let flags = cluster.policy.flags(1);
+    plane.start_second_api_server(&flags).await?;
+    cluster.backends.set(&[first, second]);
+    sleep(Duration::from_secs(2)).await;
+    cluster.backends.set(&[second]);
+    plane.terminate_api_server().await?;
+    plane.start_api_server().await?;
+    cluster.backends.set(&[first, second]);
+    sleep(Duration::from_secs(2)).await;
+    cluster.backends.set(&[first]);
+    plane.terminate_second_api_server().await
+}

@@ -1,0 +1,202 @@
+//! The informers of a run: large ones of every form, and many small ones, each with the pods of one node.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result};
+use fastrand::Rng;
+use kube_client::Client;
+use kube_informer::{InitialList, transport::Encoding};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+use crate::{
+    cluster::Cluster,
+    object::{Kind, NAMESPACES, Selection, Truth},
+    setback::Setbacks,
+    subject::{Form, Options, Subject},
+    wire::Wire,
+};
+
+/// Number of small informers that share one HTTP/2 connection.
+///
+/// kube-apiserver allows 100 concurrent requests on a connection, and each informer has an open watch.
+const SMALL_PER_CONNECTION: usize = 80;
+
+/// Number of informers whose differences are reported.
+const REPORTED: usize = 5;
+
+/// All informers.
+pub(crate) struct Fleet {
+    pub(crate) subjects: Vec<Subject>,
+    /// The sources of all informers.
+    pub(crate) wires: Vec<Arc<Wire>>,
+    pub(crate) by_name: BTreeMap<String, Arc<Wire>>,
+    tasks: JoinSet<()>,
+}
+
+impl Fleet {
+    /// Starts `large` informers with random options, and `small` ones with the pods of one node each.
+    ///
+    /// # Errors
+    /// Returns an error if an informer or a client can't be built.
+    pub(crate) fn start(
+        cluster: &Cluster,
+        setbacks: &Setbacks,
+        rng: &mut Rng,
+        (large, small): (usize, usize),
+    ) -> Result<Self> {
+        let mut fleet = Self {
+            subjects: Vec::new(),
+            wires: Vec::new(),
+            by_name: BTreeMap::new(),
+            tasks: JoinSet::new(),
+        };
+        let clients = [cluster.client(true)?, cluster.client(false)?];
+        for index in 0..large {
+            let options = options(index, rng);
+            let http = index % clients.len();
+            fleet.add(options, &clients[http], setbacks)?;
+        }
+        let mut client = None;
+        for index in 0..small {
+            if index % SMALL_PER_CONNECTION == 0 {
+                client = Some(cluster.client(true)?);
+            }
+            let client = client.as_ref().context("the first index makes a client")?;
+            fleet.add(small_options(index), client, setbacks)?;
+        }
+        Ok(fleet)
+    }
+
+    fn add(&mut self, options: Options, client: &Client, setbacks: &Setbacks) -> Result<()> {
+        let subject = Subject::start(options, client, setbacks, &mut self.tasks)?;
+        for wire in &subject.wires {
+            self.wires.push(Arc::clone(wire));
+            self.by_name
+                .insert(wire.name().to_owned(), Arc::clone(wire));
+        }
+        self.subjects.push(subject);
+        Ok(())
+    }
+
+    /// Waits until every informer watches and equals a new list of the server, or until `within` has passed.
+    ///
+    /// Returns the number of objects, or the differences of the first informers.
+    ///
+    /// # Errors
+    /// Returns an error if the server can't be listed.
+    pub(crate) async fn settle(&self, client: &Client, within: Duration) -> Result<Settled> {
+        let until = Instant::now() + within;
+        loop {
+            let truth = match Truth::read(client).await {
+                Ok(truth) => truth,
+                // The server may still refuse requests for a moment.
+                Err(_) if Instant::now() < until => {
+                    sleep(Duration::from_millis(500)).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            // Only the informers that differ are compared again.
+            let mut differing: Vec<&Subject> = self.subjects.iter().collect();
+            let again = Instant::now() + Duration::from_secs(5);
+            while Instant::now() < again && !differing.is_empty() {
+                differing.retain(|subject| !subject.is_watching() || subject.differs(&truth));
+                sleep(Duration::from_millis(100)).await;
+            }
+            let late = Instant::now() > until;
+            if differing.is_empty() || late {
+                let describe = |subject: &&Subject| match subject.difference(&truth) {
+                    Some(difference) => difference,
+                    None => subject.describe(),
+                };
+                let first = differing.iter().take(REPORTED).map(describe).collect();
+                return Ok(Settled {
+                    objects: truth.len(),
+                    differing: differing.len(),
+                    first,
+                });
+            }
+        }
+    }
+
+    /// Returns the illegal events of all handlers.
+    pub(crate) fn wrong(&self) -> Vec<String> {
+        self.subjects.iter().filter_map(Subject::wrong).collect()
+    }
+
+    /// Returns the number of events of all handlers.
+    pub(crate) fn events(&self) -> u64 {
+        self.subjects.iter().map(Subject::events).sum()
+    }
+
+    /// Ends all informers, and waits for their tasks at most `within`.
+    ///
+    /// Returns the names of the informers whose tasks have not ended.
+    pub(crate) async fn stop(mut self, within: Duration) -> Vec<String> {
+        self.subjects.iter_mut().for_each(Subject::stop);
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        // The informers that have not ended are found below.
+        let _ = tokio::time::timeout(within, all).await;
+        let running = self.subjects.iter().filter(|subject| !subject.is_ended());
+        running.map(Subject::describe).collect()
+    }
+}
+
+/// The result of a comparison of all informers.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) objects: usize,
+    /// Number of informers that differ from the server or do not watch.
+    pub(crate) differing: usize,
+    /// Descriptions of the first of them.
+    pub(crate) first: Vec<String>,
+}
+
+fn options(index: usize, rng: &mut Rng) -> Options {
+    let lists = [
+        InitialList::Pages,
+        InitialList::List,
+        InitialList::Streaming,
+    ];
+    let selection = match rng.u8(..4) {
+        0 => {
+            let mut namespaces = NAMESPACES.to_vec();
+            rng.shuffle(&mut namespaces);
+            namespaces.truncate(rng.usize(1..=3));
+            Selection::Namespaces(namespaces)
+        }
+        1 => Selection::Even,
+        _ => Selection::All,
+    };
+    Options {
+        name: format!("large{index}"),
+        kind: Kind::ALL[rng.usize(..Kind::ALL.len())],
+        // Each form with each HTTP version, whose index is the parity of the informer's.
+        form: Form::ALL[index / 2 % Form::ALL.len()],
+        selection,
+        encoding: encoding(rng.bool()),
+        list: lists[rng.usize(..lists.len())],
+    }
+}
+
+fn small_options(index: usize) -> Options {
+    Options {
+        name: format!("small{index}"),
+        kind: Kind::Pod,
+        form: Form::Typed,
+        selection: Selection::Node(format!("node-{index}")),
+        encoding: encoding(index.is_multiple_of(2)),
+        list: InitialList::default(),
+    }
+}
+
+fn encoding(protobuf: bool) -> Encoding {
+    if protobuf {
+        Encoding::Protobuf
+    } else {
+        Encoding::Json
+    }
+}

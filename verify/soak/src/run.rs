@@ -1,0 +1,305 @@
+//! Runs the informers under failures for a time, and checks them after each failure.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Parser;
+use fastrand::Rng;
+use harness::report::say;
+use kube_client::Client;
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep},
+};
+
+use crate::{
+    cluster::Cluster,
+    failure::{Failure, Parts},
+    figures::{Figures, HEADER, Requests},
+    fleet::{Fleet, Settled},
+    machine::{check_open_files, idle_percent, resident_mib, sockets},
+    setback::Setbacks,
+    writer::Writers,
+};
+
+/// Maximum time until all informers equal the server after the servers work again.
+///
+/// A pause of a reflector lasts up to a minute, a silent watch counts as broken after three minutes.
+const EQUAL_WITHIN: Duration = Duration::from_secs(300);
+
+/// Time of writes before a failure, and between the end of the checks and the next failure.
+const CALM: Duration = Duration::from_secs(5);
+
+/// Percentage of the CPU time of the machine that must be idle without a failure.
+const IDLE_MIN: u64 = 20;
+
+/// Time for one measurement of the idle CPU time.
+const MEASURED: Duration = Duration::from_secs(5);
+
+/// Lowest rate of writes per second.
+const RATE_MIN: f64 = 5.0;
+
+/// Maximum memory at the end of a failure, in percent of the memory after the first one.
+const RESIDENT_MAX_PERCENT: u64 = 150;
+
+/// Maximum time until all tasks and sockets of the informers have ended.
+const ENDED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Run informers against a real kube-apiserver and etcd that fail, and check them after each failure
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask soak", bin_name = "cargo xtask soak")]
+pub(crate) struct Arguments {
+    /// Minutes in which failures begin; at least one failure is injected
+    #[arg(long)]
+    minutes: u64,
+    /// Seed for the options of the informers, the writes and the times of the failures; random if not given
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Number of large informers
+    #[arg(long, default_value_t = 50)]
+    informers: usize,
+    /// Number of small informers, each with the pods of one node
+    #[arg(long, default_value_t = 1000)]
+    small: usize,
+    /// Maximum writes per second; fewer if less than 20 % of the machine's CPU time would be idle
+    #[arg(long, default_value_t = 200.0)]
+    writes: f64,
+    /// Inject only the failures whose names contain this text
+    #[arg(long)]
+    only: Option<String>,
+}
+
+/// The parts of a run.
+struct Soak {
+    cluster: Cluster,
+    fleet: Fleet,
+    writers: Writers,
+    client: Client,
+    setbacks: Setbacks,
+    rng: Rng,
+    violations: Vec<String>,
+    /// Memory after the first failure.
+    resident_mib: Option<u64>,
+}
+
+impl Arguments {
+    /// Returns whether all checks passed.
+    ///
+    /// # Errors
+    /// Returns an error if the run can't be completed.
+    pub(crate) fn run(&self) -> Result<bool> {
+        // Each HTTP/1.1 watch has a socket here, one in the proxy, and the proxy another one to the server.
+        check_open_files(1000 + 30 * self.informers as u64 + self.small as u64)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(self.soak())
+    }
+
+    async fn soak(&self) -> Result<bool> {
+        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
+        say(&format!("seed {seed}"));
+        let mut rng = Rng::with_seed(seed);
+        let cluster = Cluster::start().await?;
+        let client = cluster.own_client()?;
+        let writers = Writers::start(&client, &mut rng, self.small, self.writes).await?;
+        let idle = Left::now()?;
+        let setbacks = Setbacks::default();
+        let started = Instant::now();
+        let paused = writers.pause().await;
+        let fleet = Fleet::start(&cluster, &setbacks, &mut rng, (self.informers, self.small))?;
+        let settled = fleet.settle(&client, EQUAL_WITHIN).await?;
+        let sources = fleet.wires.len();
+        say(&format!(
+            "{} informers with {sources} sources have {} objects after {:.1?}",
+            fleet.subjects.len(),
+            settled.objects,
+            started.elapsed()
+        ));
+        drop(paused);
+        let mut soak = Soak {
+            cluster,
+            fleet,
+            writers,
+            client,
+            setbacks,
+            rng,
+            violations: settled.first,
+            resident_mib: None,
+        };
+        let rate = soak.calibrate(self.writes).await?;
+        let figures = soak.fail_for(self).await?;
+        let (done, failed) = soak.writers.counts();
+        let events = soak.fleet.events();
+        let violations = soak.end(&idle).await?;
+        say(HEADER);
+        for each in &figures {
+            say(&each.row());
+        }
+        say(&format!(
+            "seed {seed}: {} failures, {done} writes ({failed} more failed) at {rate:.0}/s, {events} events, {} violations",
+            figures.len(),
+            violations.len()
+        ));
+        for violation in &violations {
+            say(&format!("violation: {violation}"));
+        }
+        Ok(violations.is_empty())
+    }
+
+    /// Returns the failures of a run, which are repeated.
+    fn failures(&self) -> Vec<Failure> {
+        let only = self.only.as_deref().unwrap_or_default();
+        let chosen = Failure::ALL
+            .iter()
+            .filter(|each| each.name().contains(only));
+        chosen.copied().collect()
+    }
+}
+
+impl Soak {
+    /// Lowers the rate of writes until enough CPU time is idle, and returns the rate.
+    async fn calibrate(&mut self, mut rate: f64) -> Result<f64> {
+        loop {
+            // Ends the effects of the start and of the last rate.
+            sleep(CALM).await;
+            let idle = idle_percent(MEASURED).await?;
+            let (memory, enough) = (resident_mib()?, idle >= IDLE_MIN);
+            say(&format!(
+                "{rate:.0} writes/s leave {idle} % of the CPU time idle; {memory} MiB"
+            ));
+            if enough || rate <= RATE_MIN {
+                return Ok(rate);
+            }
+            rate = (rate * 0.6).max(RATE_MIN);
+            self.writers.set_rate(rate);
+        }
+    }
+
+    /// Injects failures until the time is over.
+    async fn fail_for(&mut self, arguments: &Arguments) -> Result<Vec<Figures>> {
+        let failures = arguments.failures();
+        let until = Instant::now() + Duration::from_secs(60 * arguments.minutes);
+        let mut figures = Vec::new();
+        for failure in failures.iter().cycle() {
+            if !figures.is_empty() && Instant::now() > until {
+                break;
+            }
+            sleep(CALM).await;
+            let figure = self.fail(*failure).await?;
+            say(&figure.line());
+            figures.push(figure);
+        }
+        Ok(figures)
+    }
+
+    /// Injects one failure, waits until all informers equal the server, and checks them.
+    async fn fail(&mut self, failure: Failure) -> Result<Figures> {
+        let wires = &self.fleet.wires;
+        let before: Vec<usize> = wires.iter().map(|wire| wire.count()).collect();
+        let begun = Instant::now();
+        let parts = Parts {
+            cluster: &mut self.cluster,
+            writers: &self.writers,
+            wires,
+            setbacks: &self.setbacks,
+            rng: &mut self.rng,
+        };
+        let paused = failure.inject(parts).await?;
+        let (healed, back) = (begun.elapsed(), Instant::now());
+        let paused = match paused {
+            Some(paused) => paused,
+            None => self.writers.pause().await,
+        };
+        let settled = self.fleet.settle(&self.client, EQUAL_WITHIN).await?;
+        let equal = back.elapsed();
+        self.cluster.proxy.disturb(crate::proxy::Disturbance::Pass);
+        let requests = Requests::since(&self.fleet.wires, &before);
+        let audited = self.cluster.logs.read(&self.fleet.by_name)?;
+        let resident_mib = resident_mib()?;
+        self.setbacks.set(false);
+        self.check(failure, &settled, audited.wrong, resident_mib);
+        drop(paused);
+        Ok(Figures {
+            name: failure.name(),
+            healed,
+            equal,
+            requests,
+            audited: audited.requests,
+            statuses: audited.statuses,
+            objects: settled.objects,
+            resident_mib,
+        })
+    }
+
+    /// Records the violations after a failure.
+    fn check(
+        &mut self,
+        failure: Failure,
+        settled: &Settled,
+        audit: Vec<String>,
+        resident_mib: u64,
+    ) {
+        let mut found = audit;
+        if settled.differing > 0 {
+            let differing = settled.differing;
+            found.push(format!(
+                "{differing} informers differ after {EQUAL_WITHIN:?}"
+            ));
+            found.extend(settled.first.iter().cloned());
+        }
+        found.extend(self.fleet.wrong());
+        found.extend(self.fleet.wires.iter().flat_map(|wire| wire.unjustified()));
+        let first = *self.resident_mib.get_or_insert(resident_mib);
+        if resident_mib * 100 > first * RESIDENT_MAX_PERCENT {
+            found.push(format!("memory grew from {first} to {resident_mib} MiB"));
+        }
+        for each in found {
+            let line = format!("{}: {each}", failure.name());
+            say(&format!("violation: {line}"));
+            self.violations.push(line);
+        }
+    }
+
+    /// Ends everything, checks that nothing remains, and returns all violations.
+    async fn end(self, idle: &Left) -> Result<Vec<String>> {
+        let mut violations = self.violations;
+        let running = self.fleet.stop(ENDED_WITHIN).await;
+        violations.extend(running.iter().map(|name| format!("{name} has not ended")));
+        drop((self.writers, self.client));
+        let until = Instant::now() + ENDED_WITHIN;
+        while !idle.holds()? && Instant::now() < until {
+            sleep(Duration::from_millis(100)).await;
+        }
+        if !idle.holds()? {
+            let now = Left::now()?;
+            violations.push(format!("{now:?} remain, before the informers {idle:?}"));
+        }
+        if let Err(error) = self.cluster.end() {
+            violations.push(format!("{error:#}"));
+        }
+        Ok(violations)
+    }
+}
+
+/// The tasks and sockets of this process.
+#[derive(Debug)]
+struct Left {
+    tasks: usize,
+    sockets: usize,
+}
+
+impl Left {
+    fn now() -> Result<Self> {
+        Ok(Self {
+            tasks: Handle::current().metrics().num_alive_tasks(),
+            sockets: sockets()?,
+        })
+    }
+
+    /// Returns whether there are not more tasks and sockets than before.
+    fn holds(&self) -> Result<bool> {
+        let now = Self::now()?;
+        Ok(now.tasks <= self.tasks && now.sockets <= self.sockets)
+    }
+}

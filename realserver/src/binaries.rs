@@ -97,6 +97,15 @@ impl Binaries {
         })
     }
 
+    /// Builds the program for [`ControlPlane::save_snapshot`](crate::ControlPlane::save_snapshot), which the
+    /// first snapshot would build otherwise.
+    ///
+    /// # Errors
+    /// Returns an error if [`ASSETS`] is set, because that folder has no such program, or if the build fails.
+    pub fn prepare_snapshots(&self) -> Result<()> {
+        self.snapshots().map(drop)
+    }
+
     /// Returns the program that saves and restores snapshots of etcd. Builds it if it does not exist.
     ///
     /// # Errors

@@ -148,3 +148,35 @@ fn check(
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares one line of an audit log with a wire that has sent one watch.
+    fn wrong(id: &str, query: &str) -> Vec<String> {
+        let wire = Wire::new("large1.0");
+        wire.record(Kind::Watch);
+        let wires = BTreeMap::from([("large1.0".to_owned(), wire)]);
+        let line = format!(
+            r#"{{"auditID":"{id}","requestURI":"/api/v1/pods?{query}","stage":"RequestReceived"}}"#
+        );
+        let mut audited = Audited::default();
+        audited.note(&serde_json::from_str(&line).unwrap(), &wires);
+        audited.wrong
+    }
+
+    #[test]
+    fn a_request_that_no_wire_observed_is_found() {
+        let none: Vec<String> = Vec::new();
+        assert_eq!(wrong("soak-large1.0-0", "watch=1&resourceVersion=7"), none);
+        assert_eq!(wrong("of-another-client", "limit=500"), none);
+        let repeated = wrong("soak-large1.0-1", "limit=500");
+        assert!(
+            repeated[0].contains("has not sent request 1"),
+            "{repeated:?}"
+        );
+        let changed = wrong("soak-large1.0-0", "limit=500");
+        assert!(changed[0].contains("received List"), "{changed:?}");
+    }
+}

@@ -46,6 +46,7 @@ impl Cluster {
         for (name, version) in binaries.versions() {
             say(&format!("{name} {version}"));
         }
+        binaries.prepare_snapshots()?;
         let policy = Policy::write()?;
         let plane = ControlPlane::start_with(&binaries, &policy.flags(0)).await?;
         let backends = Backends::default();

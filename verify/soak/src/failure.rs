@@ -71,6 +71,13 @@ impl Failure {
         }
     }
 
+    /// Returns whether the failure breaks connections, so that informers pause before they reconnect.
+    ///
+    /// A watch that the server closes regularly is opened again without a pause.
+    pub(crate) fn breaks_connections(self) -> bool {
+        !matches!(self, Self::Roll | Self::EtcdKilled | Self::ProxyDelays)
+    }
+
     /// Injects the failure, and returns when the servers work again.
     ///
     /// Returns the pause of the writers if the failure needs one.

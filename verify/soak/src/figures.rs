@@ -9,6 +9,9 @@ use crate::wire::{Kind, Sent, Wire};
 /// Width of the intervals in which reconnects are counted.
 const BUCKET: Duration = Duration::from_millis(100);
 
+/// Number of sources that may reconnect at the same time.
+const FEW: usize = 20;
+
 /// The requests of the informers after a failure.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
@@ -64,6 +67,11 @@ impl Requests {
         };
         let (large, small) = (group("large:", &self.large), group("small:", &self.small));
         format!("{large}; {small}")
+    }
+
+    /// Returns whether at most half of the sources reconnected within [`BUCKET`]. Few sources count as spread.
+    pub(crate) fn is_spread(&self) -> bool {
+        self.busiest <= FEW || self.busiest * 2 <= self.reconnected
     }
 
     /// Returns the number of requests of a kind.
@@ -147,8 +155,8 @@ pub(crate) const HEADER: &str = "failure                             back   equa
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn the_busiest_interval_is_that_with_most_reconnects() {
+    #[test]
+    fn the_busiest_interval_is_that_with_most_reconnects() {
         let start = Instant::now();
         let times: Vec<_> = [0, 50, 99, 150, 240, 245, 249]
             .map(|millis| start + Duration::from_millis(millis))

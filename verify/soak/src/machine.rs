@@ -15,7 +15,7 @@ const PAGE: u64 = 4096;
 pub(crate) fn resident_mib() -> Result<u64> {
     let text = fs::read_to_string("/proc/self/statm").context("Linux with /proc is required")?;
     let pages = text.split_whitespace().nth(1).context("statm has pages")?;
-    Ok(pages.parse::<u64>()? * PAGE >> 20)
+    Ok((pages.parse::<u64>()? * PAGE) >> 20)
 }
 
 /// Returns the number of open sockets of this process.
@@ -46,26 +46,40 @@ pub(crate) fn check_open_files(needed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Measures for `period` which percentage of the machine's CPU time is idle.
+/// Measures for `period` which percentage of the machine's CPU time this process and `others` use.
 ///
 /// # Errors
-/// Returns an error if `/proc` can't be read.
-pub(crate) async fn idle_percent(period: Duration) -> Result<u64> {
-    let (idle, total) = cpu_times()?;
+/// Returns an error if `/proc` can't be read, or if one of the processes has ended.
+pub(crate) async fn used_percent(period: Duration, others: &[u32]) -> Result<u64> {
+    let (used, total) = cpu_times(others)?;
     sleep(period).await;
-    let (idle_then, total_then) = cpu_times()?;
-    Ok(100 * (idle_then - idle) / (total_then - total).max(1))
+    let (used_then, total_then) = cpu_times(others)?;
+    Ok(100 * (used_then - used) / (total_then - total).max(1))
 }
 
-/// Returns the idle and the total CPU time of the machine since its start, in ticks.
-fn cpu_times() -> Result<(u64, u64)> {
+/// Returns the CPU time of this process and `others`, and that of the whole machine since its start, idle or
+/// not, in ticks.
+fn cpu_times(others: &[u32]) -> Result<(u64, u64)> {
+    let mut used = process_time("self")?;
+    for process in others {
+        used += process_time(&process.to_string())?;
+    }
     let text = fs::read_to_string("/proc/stat")?;
     let line = text.lines().next().context("stat has a first line")?;
     let times = line.split_whitespace().skip(1).map(str::parse);
     let times: Vec<u64> = times.collect::<Result<_, _>>()?;
-    let idle = times.iter().skip(3).take(2).sum();
-    // The times of guests are also in the first two.
-    Ok((idle, times.iter().take(8).sum()))
+    // The times of guests, after the first eight, are also in the first two.
+    Ok((used, times.iter().take(8).sum()))
+}
+
+/// Returns the CPU time of a process in ticks.
+fn process_time(process: &str) -> Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name of the process, in parentheses, can contain spaces.
+    let (_, fields) = text.rsplit_once(')').context("stat has a name")?;
+    let times = fields.split_whitespace().skip(11).take(2).map(str::parse);
+    let times: Vec<u64> = times.collect::<Result<_, _>>()?;
+    Ok(times.iter().sum())
 }
 
 #[cfg(test)]

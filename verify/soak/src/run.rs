@@ -17,7 +17,7 @@ use crate::{
     failure::{Failure, Parts},
     figures::{Figures, HEADER, Requests},
     fleet::{Fleet, Settled},
-    machine::{check_open_files, idle_percent, resident_mib, sockets},
+    machine::{check_open_files, resident_mib, sockets, used_percent},
     setback::Setbacks,
     writer::Writers,
 };
@@ -30,10 +30,10 @@ const EQUAL_WITHIN: Duration = Duration::from_secs(300);
 /// Time of writes before a failure, and between the end of the checks and the next failure.
 const CALM: Duration = Duration::from_secs(5);
 
-/// Percentage of the CPU time of the machine that must be idle without a failure.
+/// Percentage of the machine's CPU time that the run must not use without a failure.
 const IDLE_MIN: u64 = 20;
 
-/// Time for one measurement of the idle CPU time.
+/// Time for one measurement of the CPU time.
 const MEASURED: Duration = Duration::from_secs(5);
 
 /// Lowest rate of writes per second.
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     /// Number of small informers, each with the pods of one node
     #[arg(long, default_value_t = 1000)]
     small: usize,
-    /// Maximum writes per second; fewer if less than 20 % of the machine's CPU time would be idle
+    /// Maximum writes per second; fewer if the run would use more than 80 % of the machine's CPU time
     #[arg(long, default_value_t = 200.0)]
     writes: f64,
     /// Inject only the failures whose names contain this text
@@ -158,16 +158,21 @@ impl Arguments {
 }
 
 impl Soak {
-    /// Lowers the rate of writes until enough CPU time is idle, and returns the rate.
+    /// Lowers the rate of writes until they are on time and leave enough CPU time, and returns the rate.
     async fn calibrate(&mut self, mut rate: f64) -> Result<f64> {
         loop {
             // Ends the effects of the start and of the last rate.
             sleep(CALM).await;
-            let idle = idle_percent(MEASURED).await?;
-            let (memory, enough) = (resident_mib()?, idle >= IDLE_MIN);
+            let (before, _) = self.writers.counts();
+            let plane = &self.cluster.plane;
+            let servers = [plane.api_server_id(), plane.etcd_id()];
+            let used = used_percent(MEASURED, &servers).await?;
+            let written = rate_of(self.writers.counts().0 - before, MEASURED);
+            let memory = resident_mib()?;
             say(&format!(
-                "{rate:.0} writes/s leave {idle} % of the CPU time idle; {memory} MiB"
+                "{written:.0} writes/s of {rate:.0} use {used} % of the machine's CPU time; {memory} MiB"
             ));
+            let enough = used + IDLE_MIN <= 100 && written > 0.9 * rate;
             if enough || rate <= RATE_MIN {
                 return Ok(rate);
             }
@@ -218,7 +223,14 @@ impl Soak {
         let audited = self.cluster.logs.read(&self.fleet.by_name)?;
         let resident_mib = resident_mib()?;
         self.setbacks.set(false);
-        self.check(failure, &settled, audited.wrong, resident_mib);
+        let mut found = audited.wrong;
+        if failure.breaks_connections() && !requests.is_spread() {
+            let (busiest, reconnected) = (requests.busiest, requests.reconnected);
+            found.push(format!(
+                "{busiest} of {reconnected} sources reconnected at once"
+            ));
+        }
+        self.check(failure, &settled, found, resident_mib);
         drop(paused);
         Ok(Figures {
             name: failure.name(),
@@ -232,15 +244,14 @@ impl Soak {
         })
     }
 
-    /// Records the violations after a failure.
+    /// Records the violations after a failure, in addition to those in `found`.
     fn check(
         &mut self,
         failure: Failure,
         settled: &Settled,
-        audit: Vec<String>,
+        mut found: Vec<String>,
         resident_mib: u64,
     ) {
-        let mut found = audit;
         if settled.differing > 0 {
             let differing = settled.differing;
             found.push(format!(
@@ -280,6 +291,11 @@ impl Soak {
         }
         Ok(violations)
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a small number")]
+fn rate_of(count: u64, period: Duration) -> f64 {
+    count as f64 / period.as_secs_f64()
 }
 
 /// The tasks and sockets of this process.

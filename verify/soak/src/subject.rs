@@ -230,7 +230,7 @@ impl Sources<'_> {
             }
             match &options.selection {
                 Selection::Node(node) => {
-                    source = source.fields(&format!("spec.nodeName={node}"));
+                    source = source.fields(format!("spec.nodeName={node}"));
                 }
                 Selection::Even => source = source.labels(&"parity=even".parse()?),
                 Selection::All | Selection::Namespaces(_) => {}
@@ -341,11 +341,11 @@ impl Heard {
         self.events += 1;
         let wrong = match event {
             Event::Added { object, .. } => {
-                version(object).and_then(|(key, new)| self.added(key, new))
+                version(object).and_then(|(key, new)| self.added(&key, &new))
             }
             Event::Updated { old, new, .. } => {
                 let both = version(old).zip(version(new));
-                both.and_then(|((_, old), (key, new))| self.updated(key, &old, new))
+                both.and_then(|((_, old), (key, new))| self.updated(&key, &old, &new))
             }
             Event::Deleted(deleted) => {
                 let key = deleted.object_name().to_string();
@@ -360,15 +360,15 @@ impl Heard {
         }
     }
 
-    fn added(&mut self, key: String, new: Version) -> Option<String> {
-        let known = self.versions.insert(key.clone(), new.clone())?;
+    fn added(&mut self, key: &str, new: &Version) -> Option<String> {
+        let known = self.versions.insert(key.to_owned(), new.clone())?;
         Some(format!(
             "{key} was added as {new:?}, but was already delivered as {known:?}"
         ))
     }
 
-    fn updated(&mut self, key: String, old: &Version, new: Version) -> Option<String> {
-        let known = self.versions.insert(key.clone(), new.clone());
+    fn updated(&mut self, key: &str, old: &Version, new: &Version) -> Option<String> {
+        let known = self.versions.insert(key.to_owned(), new.clone());
         if known.as_ref() != Some(old) {
             return Some(format!(
                 "{key} changed from {old:?} to {new:?}, but was last delivered as {known:?}"
@@ -376,5 +376,78 @@ impl Heard {
         }
         let went_back = new.1 < old.1 && !self.setbacks.is_active();
         went_back.then(|| format!("{key} went back from {old:?} to {new:?} without a setback"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_core::ObjectMeta;
+    use kube_informer::Cause;
+
+    use super::*;
+
+    fn heard() -> Heard {
+        Heard {
+            setbacks: Setbacks::default(),
+            versions: Versions::new(),
+            events: 0,
+            wrong: None,
+        }
+    }
+
+    fn pod(name: &str, revision: u64) -> Object<Pod> {
+        let metadata = ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some("soak-0".to_owned()),
+            uid: Some("uid".to_owned()),
+            resource_version: Some(revision.to_string()),
+            ..ObjectMeta::default()
+        };
+        let pod = Pod {
+            metadata,
+            ..Pod::default()
+        };
+        Object::new(pod).unwrap()
+    }
+
+    fn added(revision: u64) -> Event<Pod> {
+        Event::Added {
+            object: pod("slot-1", revision),
+            in_initial_list: false,
+        }
+    }
+
+    fn updated(old: u64, new: u64) -> Event<Pod> {
+        Event::Updated {
+            old: pod("slot-1", old),
+            new: pod("slot-1", new),
+            cause: Cause::Watch,
+        }
+    }
+
+    /// Returns the description of the first illegal event.
+    fn wrong(mut heard: Heard, events: &[Event<Pod>]) -> String {
+        for event in events {
+            heard.receive(event);
+        }
+        heard.wrong.unwrap_or_default()
+    }
+
+    #[test]
+    fn the_first_illegal_event_is_found() {
+        assert_eq!(wrong(heard(), &[added(1), updated(1, 3)]), "");
+        let twice = wrong(heard(), &[added(1), added(2)]);
+        assert!(twice.contains("already delivered"), "{twice}");
+        let other = wrong(heard(), &[added(1), updated(2, 3)]);
+        assert!(other.contains("last delivered as"), "{other}");
+        let back = wrong(heard(), &[added(2), updated(2, 1)]);
+        assert!(back.contains("without a setback"), "{back}");
+    }
+
+    #[test]
+    fn revisions_may_go_back_during_a_setback() {
+        let heard = heard();
+        heard.setbacks.set(true);
+        assert_eq!(wrong(heard, &[added(2), updated(2, 1)]), "");
     }
 }

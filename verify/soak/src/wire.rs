@@ -216,7 +216,7 @@ impl Wire {
         mut request: Request<Body>,
     ) -> Result<Response<Watched>, kube_client::Error> {
         let kind = Kind::of(request.uri().query().unwrap_or(""));
-        let number = self.sent(kind);
+        let number = self.record(kind);
         let id = format!("{AUDIT_PREFIX}{}-{number}", self.name);
         if let Ok(id) = HeaderValue::try_from(id) {
             request.headers_mut().insert(AUDIT_ID, id);
@@ -234,7 +234,7 @@ impl Wire {
         }))
     }
 
-    fn sent(&self, kind: Kind) -> usize {
+    pub(crate) fn record(&self, kind: Kind) -> usize {
         let mut observed = self.observed.lock();
         let number = observed.requests.len();
         if !observed.lists.sent(kind) {
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn a_reason_that_is_split_between_chunks_is_found() {
         let wire = Wire::new("x");
-        let number = wire.sent(Kind::Watch);
+        let number = wire.record(Kind::Watch);
         let mut body = Watched {
             inner: Body::empty(),
             wire: Arc::clone(&wire),

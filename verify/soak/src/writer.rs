@@ -101,7 +101,9 @@ impl Writers {
         let shared_rate = Arc::new(AtomicU64::new(rate.to_bits()));
         let mut tasks = JoinSet::new();
         for mut slots in parts.drain(..) {
-            slots.iter_mut().for_each(|slot| slot.exists = true);
+            for slot in &mut slots {
+                slot.exists = true;
+            }
             let writer = Writer {
                 client: client.clone(),
                 slots,
@@ -218,8 +220,8 @@ impl Slot {
         let api = self.api(client);
         if deletes {
             let now = DeleteParams::default().grace_period(0);
-            let deleted = api.delete(&self.name, &now).await;
-            return self.note(deleted.map(drop), false);
+            let done = api.delete(&self.name, &now).await;
+            return self.note(done.map(drop), false);
         }
         let patch = Patch::Merge(patch(number));
         let patched = api.patch(&self.name, &PatchParams::default(), &patch).await;

@@ -64,6 +64,8 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 11] = [
         "a stage runs the same program with other seeds or options",
         &[
             "cargo xtask crash --kills 200 --seed 7",
+            "cargo xtask soak --minutes 20 --seed 7",
+            "cargo xtask soak --minutes 1 --only 'etcd restored' --informers 20 --small 50",
             "cargo xtask conformance cases --case list/",
             "cargo xtask conformance oracle --seeds 1..2001",
             "cargo xtask conformance requests --seeds 7..8 --print",

@@ -13,8 +13,10 @@ use crate::{
     process::Process,
 };
 
-/// Maximum time of a regular shutdown of kube-apiserver. Open watches end at its begin.
-const ENDED_WITHIN: Duration = Duration::from_secs(70);
+/// Time between `SIGTERM` and `SIGKILL`: the default of a pod.
+///
+/// kube-apiserver waits for the end of open watches, for at most a minute.
+const GRACE: Duration = Duration::from_secs(30);
 
 impl ControlPlane {
     /// Returns the port of the first kube-apiserver, which the kubeconfig names.
@@ -38,12 +40,12 @@ impl ControlPlane {
         self.api_server.end();
     }
 
-    /// Ends the first kube-apiserver with `SIGTERM`, and waits until it has ended.
+    /// Ends the first kube-apiserver with `SIGTERM`, and with `SIGKILL` 30 s later, if it still runs.
     ///
     /// # Errors
-    /// Returns an error if the process does not end within 70 s.
+    /// Returns an error if the signal can't be sent.
     pub async fn terminate_api_server(&mut self) -> Result<()> {
-        self.api_server.terminate(ENDED_WITHIN).await
+        self.api_server.terminate(GRACE).await
     }
 
     /// Starts the first kube-apiserver, which must have ended, with the same data, address, certificate and
@@ -76,13 +78,13 @@ impl ControlPlane {
         self.ready_at(port).await
     }
 
-    /// Ends the second kube-apiserver with `SIGTERM`, and waits until it has ended.
+    /// Ends the second kube-apiserver with `SIGTERM`, and with `SIGKILL` 30 s later, if it still runs.
     ///
     /// # Errors
-    /// Returns an error if the process does not end within 70 s.
+    /// Returns an error if the signal can't be sent.
     pub async fn terminate_second_api_server(&mut self) -> Result<()> {
         match self.second.take() {
-            Some(mut second) => second.terminate(ENDED_WITHIN).await,
+            Some(mut second) => second.terminate(GRACE).await,
             None => Ok(()),
         }
     }

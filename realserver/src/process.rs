@@ -60,22 +60,21 @@ impl Process {
         }
     }
 
-    /// Sends `SIGTERM`, after which a server ends its open requests, and waits until the process has ended.
+    /// Sends `SIGTERM`, waits until the process has ended, and kills the process if it still runs after
+    /// `grace`, as a kubelet does.
     ///
     /// # Errors
-    /// Returns an error if the signal can't be sent, or if the process still runs after `within`.
-    pub(crate) async fn terminate(&mut self, within: Duration) -> Result<()> {
+    /// Returns an error if the signal can't be sent.
+    pub(crate) async fn terminate(&mut self, grace: Duration) -> Result<()> {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status();
         let sent = sent.context("kill can't be run; it is needed")?;
         ensure!(sent.success(), "can't end {}: {sent}", self.name);
-        let until = Instant::now() + within;
-        while self.child.try_wait()?.is_none() {
-            if Instant::now() > until {
-                bail!("{} has not ended after {within:?}", self.name);
-            }
+        let until = Instant::now() + grace;
+        while self.child.try_wait()?.is_none() && Instant::now() < until {
             sleep(POLL).await;
         }
+        self.end();
         Ok(())
     }
 

@@ -7,10 +7,16 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Result, ensure};
 use fastrand::Rng;
+use k8s_openapi::api::core::v1::Namespace;
+use kube_client::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     cluster::Cluster,
+    object::{NAMESPACES, patch},
     proxy::Disturbance,
     setback::Setbacks,
     wire::{Kind, Wire},
@@ -22,6 +28,12 @@ const BUMP: u64 = 1_000_000_000;
 
 /// Time between the snapshot and the restore, whose writes are lost.
 const LOST: Duration = Duration::from_secs(5);
+
+/// Number of revisions between the snapshot and the lost writes of the kinds that are watched.
+///
+/// A restored kube-apiserver writes leases and other objects of its own. An informer whose last revision these
+/// writes reach before it probes can't notice the restore. They are fewer than this in [`PROBED_WITHIN`].
+const GAP: usize = 400;
 
 /// Maximum time until every informer has probed. At most one probe per minute is sent, and one minute later
 /// if the server was not ready for it.
@@ -121,6 +133,8 @@ impl Failure {
 /// What an injection needs.
 pub(crate) struct Parts<'a> {
     pub(crate) cluster: &'a mut Cluster,
+    /// The client of the run itself.
+    pub(crate) client: &'a Client,
     pub(crate) writers: &'a Writers,
     pub(crate) wires: &'a [Arc<Wire>],
     pub(crate) setbacks: &'a Setbacks,
@@ -143,10 +157,13 @@ impl Parts<'_> {
 
     /// Restores etcd from a snapshot that is older than the last writes.
     async fn restore(&mut self, bump: u64) -> Result<Pause> {
+        let pause = self.writers.pause().await;
         let plane = &mut self.cluster.plane;
         let file: PathBuf = plane.folder().join("snapshot.db");
         let _ = std::fs::remove_file(&file);
         tokio::task::block_in_place(|| plane.save_snapshot(&file))?;
+        advance(self.client, GAP).await?;
+        drop(pause);
         sleep(LOST).await;
         // No write may be acknowledged after the restore and before the informers have noticed it.
         let pause = self.writers.pause().await;
@@ -183,6 +200,17 @@ impl Parts<'_> {
             sleep(Duration::from_millis(200)).await;
         }
     }
+}
+
+/// Writes an object that no informer watches, `revisions` times.
+async fn advance(client: &Client, revisions: usize) -> Result<()> {
+    let api: Api<Namespace> = Api::all(client.clone());
+    for number in 0..revisions {
+        let patch = Patch::Merge(patch(number as u64));
+        api.patch(NAMESPACES[0], &PatchParams::default(), &patch)
+            .await?;
+    }
+    Ok(())
 }
 
 /// Returns whether the server has responded to a probe or a list after the first `before` requests.

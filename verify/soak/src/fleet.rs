@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use fastrand::Rng;
 use kube_client::Client;
 use kube_informer::{InitialList, transport::Encoding};
@@ -18,11 +18,6 @@ use crate::{
     subject::{Form, Options, Subject},
     wire::Wire,
 };
-
-/// Number of small informers that share one HTTP/2 connection.
-///
-/// kube-apiserver allows 100 concurrent requests on a connection, and each informer has an open watch.
-const SMALL_PER_CONNECTION: usize = 80;
 
 /// Number of informers whose differences are reported.
 const REPORTED: usize = 5;
@@ -59,13 +54,10 @@ impl Fleet {
             let http = index % clients.len();
             fleet.add(options, &clients[http], setbacks)?;
         }
-        let mut client = None;
+        // As in a program with one client for all of them.
+        let client = cluster.client(true)?;
         for index in 0..small {
-            if index % SMALL_PER_CONNECTION == 0 {
-                client = Some(cluster.client(true)?);
-            }
-            let client = client.as_ref().context("the first index makes a client")?;
-            fleet.add(small_options(index), client, setbacks)?;
+            fleet.add(small_options(index), &client, setbacks)?;
         }
         Ok(fleet)
     }

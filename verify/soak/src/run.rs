@@ -205,6 +205,7 @@ impl Soak {
         let begun = Instant::now();
         let parts = Parts {
             cluster: &mut self.cluster,
+            client: &self.client,
             writers: &self.writers,
             wires,
             setbacks: &self.setbacks,

@@ -124,6 +124,16 @@ async fn stop(informers: Vec<Running>, listening: Listening) {
 }
 
 #[tokio::test]
+async fn more_informers_than_a_server_accepts_requests_of_a_connection_share_two() {
+    let server = Server::builder().seed([pod("a")]).build();
+    let (listening, between, config) = serve_tls(&server).await;
+    let informers = informers(&client::connect(config).unwrap(), 120);
+    all_caught_up(&informers, &server).await;
+    assert_eq!(between.accepted(), 2);
+    stop(informers, listening).await;
+}
+
+#[tokio::test]
 async fn a_hundred_informers_share_one_connection_and_a_new_one_after_its_end() {
     let server = Server::builder().seed([pod("a")]).build();
     let (listening, between, config) = serve_tls(&server).await;

@@ -1,9 +1,10 @@
 //! Creates the HTTP client that [`super::connect`] returns if feature `http2` is enabled. The client sends
-//! all requests over one connection if the server supports HTTP/2.
+//! up to 100 concurrent requests over one connection if the server supports HTTP/2.
 //!
 //! Guarantees:
-//! - All informers that use the client share one connection to a server that selects `h2` in ALPN. With any
-//!   other server, each open watch has its own HTTP/1.1 connection.
+//! - All informers that use the client share one connection to a server that selects `h2` in ALPN. A further
+//!   connection is opened only while 100 requests are open on each ([`Connections`]). With any other server,
+//!   each open watch has its own HTTP/1.1 connection.
 //! - A dead HTTP/2 connection is detected within 45 s ([`PING_INTERVAL`] plus [`PING_TIMEOUT`]). All requests
 //!   on this connection then fail.
 //! - A watch whose body is not read does not block other watches, until the unread bodies on the connection
@@ -34,7 +35,7 @@ use tower::{
     util::{Either, option_layer},
 };
 
-use super::{single_flight::SingleFlight, tls};
+use super::{connections::Connections, single_flight::SingleFlight, tls};
 
 /// Time without received bytes after which the client sends an HTTP/2 ping, as in client-go.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
@@ -90,7 +91,8 @@ fn connect_and_ping(
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
-    let client = legacy::Client::builder(TokioExecutor::new())
+    let mut client = legacy::Client::builder(TokioExecutor::new());
+    client
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .http2_only(protocol == Protocol::Http2)
@@ -98,9 +100,12 @@ fn connect_and_ping(
         .http2_keep_alive_timeout(ping_timeout)
         .http2_keep_alive_while_idle(true)
         .http2_initial_stream_window_size(STREAM_WINDOW)
-        .http2_initial_connection_window_size(CONNECTION_WINDOW)
-        .build::<_, Body>(connector);
-    let service = SingleFlight::new(client);
+        .http2_initial_connection_window_size(CONNECTION_WINDOW);
+    // Each service has a pool of its own, with one connection if it uses HTTP/2.
+    let service = Connections::new(move || {
+        let client = client.build::<_, Body>(connector.clone());
+        SingleFlight::new(client)
+    });
     let service = config.extra_headers_layer()?.layer(service);
     let service = option_layer(config.auth_layer()?).layer(service);
     let service = config.base_uri_layer().layer(service);

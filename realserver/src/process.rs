@@ -113,4 +113,16 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(error, "sh has ended: exit status: 3: no such flag");
     }
+
+    #[tokio::test]
+    async fn a_process_that_ignores_the_signal_is_killed_after_the_grace_period() {
+        let folder = std::env::temp_dir().join(format!("realserver-term-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let arguments = ["-c", "trap '' TERM; while true; do sleep 0.01; done"];
+        let mut process = Process::start("sh", Path::new("/bin/sh"), &arguments, &folder).unwrap();
+        // The shell may receive the signal before it ignores it; the result is the same.
+        process.terminate(Duration::from_millis(50)).await.unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(process.check_alive().is_err());
+    }
 }

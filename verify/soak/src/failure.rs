@@ -105,7 +105,8 @@ impl Failure {
             }
             Self::EtcdKilled => {
                 parts.cluster.plane.kill_etcd();
-                parts.down().await;
+                // kube-apiserver repeats its requests for a short time.
+                sleep(Duration::from_millis(parts.rng.u64(5000..15_000))).await;
                 parts.cluster.plane.start_etcd()?;
                 parts.cluster.plane.ready_again().await?;
             }

@@ -39,6 +39,9 @@ const GAP: usize = 400;
 /// if the server was not ready for it.
 const PROBED_WITHIN: Duration = Duration::from_secs(240);
 
+/// Maximum time until every informer watches again after the end of a server. A pause lasts up to a minute.
+const WATCHED_WITHIN: Duration = Duration::from_secs(180);
+
 /// Duration of a stall. A client with HTTP/2 notices after 45 s.
 const STALL: Duration = Duration::from_secs(60);
 
@@ -110,7 +113,7 @@ impl Failure {
                 parts.cluster.plane.start_etcd()?;
                 parts.cluster.plane.ready_again().await?;
             }
-            Self::Roll => roll(parts.cluster).await?,
+            Self::Roll => roll(parts.cluster, parts.wires).await?,
             Self::RestoreBumped => {
                 parts.restore(BUMP).await?;
             }
@@ -121,10 +124,12 @@ impl Failure {
                 let delay = Duration::from_millis(parts.rng.u64(100..800));
                 parts.cluster.proxy.disturb(Disturbance::Delay(delay));
                 sleep(Duration::from_secs(15)).await;
+                parts.cluster.proxy.disturb(Disturbance::Pass);
             }
             Self::ProxyStalls => {
                 parts.cluster.proxy.disturb(Disturbance::Stall);
                 sleep(STALL).await;
+                parts.cluster.proxy.disturb(Disturbance::Pass);
             }
         }
         Ok(None)
@@ -223,7 +228,7 @@ fn has_probed(wire: &Wire, before: usize) -> bool {
 }
 
 /// Replaces the kube-apiserver by a second one, and then the second one by the first one.
-async fn roll(cluster: &mut Cluster) -> Result<()> {
+async fn roll(cluster: &mut Cluster, wires: &[Arc<Wire>]) -> Result<()> {
     let plane = &mut cluster.plane;
     let (first, second) = (plane.api_server_port(), plane.second_api_server_port());
     let flags = cluster.policy.flags(1);
@@ -232,9 +237,31 @@ async fn roll(cluster: &mut Cluster) -> Result<()> {
     sleep(Duration::from_secs(2)).await;
     cluster.backends.set(&[second]);
     plane.terminate_api_server().await?;
+    // Otherwise the first server would be back before the informers reconnect.
+    watched_again(wires).await?;
     plane.start_api_server().await?;
     cluster.backends.set(&[first, second]);
     sleep(Duration::from_secs(2)).await;
     cluster.backends.set(&[first]);
-    plane.terminate_second_api_server().await
+    plane.terminate_second_api_server().await?;
+    watched_again(wires).await
+}
+
+/// Waits until each source has an open watch.
+async fn watched_again(wires: &[Arc<Wire>]) -> Result<()> {
+    let until = Instant::now() + WATCHED_WITHIN;
+    // The informers notice the end of their connections.
+    sleep(Duration::from_secs(1)).await;
+    loop {
+        let mut missing = wires.iter().filter(|wire| !wire.is_watching());
+        let Some(first) = missing.next() else {
+            return Ok(());
+        };
+        let (first, others) = (first.name(), missing.count());
+        ensure!(
+            Instant::now() < until,
+            "{first} and {others} others have no watch {WATCHED_WITHIN:?} after the end of a server"
+        );
+        sleep(Duration::from_millis(200)).await;
+    }
 }

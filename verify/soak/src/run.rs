@@ -219,7 +219,6 @@ impl Soak {
         };
         let settled = self.fleet.settle(&self.client, EQUAL_WITHIN).await?;
         let equal = back.elapsed();
-        self.cluster.proxy.disturb(crate::proxy::Disturbance::Pass);
         let requests = Requests::since(&self.fleet.wires, &before);
         let audited = self.cluster.logs.read(&self.fleet.by_name)?;
         let resident_mib = resident_mib()?;

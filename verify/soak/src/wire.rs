@@ -107,6 +107,8 @@ pub(crate) struct Sent {
     /// Status of the response; 0 without one.
     pub(crate) status: u16,
     pub(crate) reason: Option<Reason>,
+    /// Whether the informer has dropped the response.
+    pub(crate) ended: bool,
 }
 
 /// The requests of one source of an informer.
@@ -195,6 +197,16 @@ impl Wire {
         self.observed.lock().requests.len()
     }
 
+    /// Returns whether the newest request is a watch that the server has accepted and that is still open.
+    pub(crate) fn is_watching(&self) -> bool {
+        let observed = self.observed.lock();
+        let watch = observed.requests.last();
+        watch.is_some_and(|sent| {
+            let watches = matches!(sent.kind, Kind::Watch | Kind::Stream);
+            watches && sent.status == 200 && !sent.ended
+        })
+    }
+
     /// Removes and returns a description of each list that no reason justifies.
     pub(crate) fn unjustified(&self) -> Vec<String> {
         std::mem::take(&mut self.observed.lock().unjustified)
@@ -252,6 +264,7 @@ impl Wire {
             at: Instant::now(),
             status: 0,
             reason: None,
+            ended: false,
         });
         number
     }
@@ -318,6 +331,12 @@ impl Watched {
         text.extend_from_slice(&chunk[chunk.len().min(LONGEST)..]);
         let keep = text.len().saturating_sub(LONGEST);
         self.tail = text.split_off(keep);
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.wire.observed.lock().requests[self.number].ended = true;
     }
 }
 

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Parser;
 use fastrand::Rng;
 use harness::report::say;
 use kube_client::Client;
 use tokio::{
     runtime::Handle,
+    signal::{
+        ctrl_c,
+        unix::{SignalKind, signal},
+    },
     time::{Instant, sleep},
 };
 
@@ -93,7 +97,16 @@ impl Arguments {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(self.soak())
+        runtime.block_on(async {
+            let mut terminate = signal(SignalKind::terminate())?;
+            // The servers end, and their folder is removed, when the run is dropped.
+            tokio::select! {
+                biased;
+                result = self.soak() => result,
+                _ = terminate.recv() => bail!("terminated"),
+                _ = ctrl_c() => bail!("interrupted"),
+            }
+        })
     }
 
     async fn soak(&self) -> Result<bool> {

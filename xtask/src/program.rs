@@ -39,7 +39,7 @@ const CONFORMANCE: Group = Group {
 };
 
 /// All programs that `cargo xtask` can run, in the order of the help output.
-const PROGRAMS: [Program; 8] = [
+const PROGRAMS: [Program; 9] = [
     Program {
         name: "simulate",
         group: None,
@@ -65,6 +65,7 @@ const PROGRAMS: [Program; 8] = [
         workspace: "",
         package: "kube-informer-soak",
         profile: "dev",
+        subcommand: None,
     },
     Program {
         name: "bench",

@@ -284,7 +284,7 @@ impl Library {
                 let mut rows = rows(fields, &package.fields(type_name)?)?;
                 for row in &mut rows {
                     if self.is_absent_list(row)? {
-                        row.cells[3] = "nullable".to_owned();
+                        "nullable".clone_into(&mut row.cells[3]);
                     }
                 }
                 Ok((form, rows))

@@ -206,7 +206,7 @@ fn header() -> String {
     format!(
         "# Written by `cargo xtask kinds` from {MODULE} (api/discovery); do not edit.\n\
          # One resource per line, tabs between the columns:\n\
-         # apiVersion, kind, plural, singular, short names, categories, scope, preferred, verbs, subresources.\n\
+         # apiVersion, kind, plural, singular, short names, categories, scope, preferred, storageVersionHash, verbs, subresources.\n\
          # `-` is empty; `*` is {ALL_VERBS}.\n\
          # Subresources are `name=verbs`, or `name@apiVersion/Kind=verbs` where the kind is not the resource's own.\n"
     )
@@ -267,6 +267,7 @@ fn read_version(
                 "cluster"
             },
             if preferred { "preferred" } else { "-" },
+            resource.storage_version_hash.as_deref().unwrap_or("-"),
             &verbs(resource),
             &cell(&subresources, " "),
         ]
@@ -336,7 +337,7 @@ mod tests {
                 "api__v1.json" => {
                     r#"{"groupVersion": "v1", "resources": [
                         {"name": "pods", "kind": "Pod", "singularName": "pod", "namespaced": true,
-                         "shortNames": ["po"], "categories": ["all"],
+                         "shortNames": ["po"], "categories": ["all"], "storageVersionHash": "cGk=",
                          "verbs": ["watch", "create", "delete", "deletecollection", "get", "list", "patch", "update"]},
                         {"name": "pods/status", "kind": "Pod", "singularName": "", "namespaced": true, "verbs": ["get", "patch"]},
                         {"name": "pods/eviction", "group": "policy", "version": "v1", "kind": "Eviction",
@@ -372,10 +373,10 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "v1\tPod\tpods\tpod\tpo\tall\tnamespaced\tpreferred\t*\t\
+                "v1\tPod\tpods\tpod\tpo\tall\tnamespaced\tpreferred\tcGk=\t*\t\
                  binding@v1/Binding=create eviction@policy/v1/Eviction=create status=get,patch",
-                "autoscaling/v1\tScaler\tscalers\tscaler\t-\t-\tcluster\t-\tget\t-",
-                "autoscaling/v2\tScaler\tscalers\tscaler\t-\t-\tcluster\tpreferred\tget\t-",
+                "autoscaling/v1\tScaler\tscalers\tscaler\t-\t-\tcluster\t-\t-\tget\t-",
+                "autoscaling/v2\tScaler\tscalers\tscaler\t-\t-\tcluster\tpreferred\t-\tget\t-",
             ]
         );
     }

@@ -72,6 +72,9 @@ pub struct Kind {
     pub preferred: bool,
     /// Whether the kind is a custom kind, which the user of the server added. `false` for a built-in kind.
     pub custom: bool,
+    /// The `storageVersionHash` of the kind in discovery. `None` for a custom kind, and for a kind whose
+    /// objects are not stored.
+    pub(crate) storage_version_hash: Option<String>,
 }
 
 /// A subresource of a [`Kind`], such as `status` or `scale`.
@@ -124,6 +127,7 @@ impl Kind {
             }],
             preferred: true,
             custom: true,
+            storage_version_hash: None,
         }
     }
 
@@ -190,6 +194,7 @@ impl Kind {
             "-" => false,
             _ => return None,
         };
+        let hash = columns.next()?;
         let verbs = verbs(columns.next()?);
         let subresources = match columns.next()? {
             "-" => Vec::new(),
@@ -214,6 +219,7 @@ impl Kind {
             subresources,
             preferred,
             custom: false,
+            storage_version_hash: (hash != "-").then(|| hash.to_owned()),
         })
     }
 }

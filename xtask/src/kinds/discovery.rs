@@ -51,6 +51,8 @@ pub(super) struct Resource {
     pub(super) short_names: Vec<String>,
     #[serde(default)]
     pub(super) categories: Vec<String>,
+    /// Hash of the group, version and kind in which the objects are stored. `None` if none are stored.
+    pub(super) storage_version_hash: Option<String>,
 }
 
 /// Output of `go mod download -json` for one module: its folder, or an error.

@@ -178,16 +178,16 @@ fn adding_a_kind_again_replaces_it() {
 
 #[test]
 fn a_malformed_line_is_rejected() {
-    let good = "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t*\t-";
+    let good = "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t-\t*\t-";
     assert!(Kind::from_row(good).is_some());
     for bad in [
         "",
         "apps/v1\tThing\tthings",
-        "apps/v1\tThing\tthings\tthing\t-\t-\tgalaxy\tpreferred\t*\t-",
-        "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tsometimes\t*\t-",
-        "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t*\tstatus",
-        "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t*\tscale@Scale=get",
-        "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t*\t-\tmore",
+        "apps/v1\tThing\tthings\tthing\t-\t-\tgalaxy\tpreferred\t-\t*\t-",
+        "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tsometimes\t-\t*\t-",
+        "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t-\t*\tstatus",
+        "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t-\t*\tscale@Scale=get",
+        "apps/v1\tThing\tthings\tthing\t-\t-\tcluster\tpreferred\t-\t*\t-\tmore",
     ] {
         assert!(Kind::from_row(bad).is_none(), "{bad:?}");
     }

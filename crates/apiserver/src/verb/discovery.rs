@@ -161,6 +161,9 @@ fn plain_resources(kind: &Kind) -> Vec<Value> {
     if !kind.categories.is_empty() {
         own["categories"] = json!(kind.categories);
     }
+    if let Some(hash) = &kind.storage_version_hash {
+        own["storageVersionHash"] = json!(hash);
+    }
     let below = kind.subresources.iter().map(|sub| {
         let mut below = json!({
             "name": format!("{}/{}", kind.plural, sub.name),

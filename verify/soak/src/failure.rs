@@ -12,7 +12,10 @@ use kube_client::{
     Api, Client,
     api::{Patch, PatchParams},
 };
-use tokio::time::{Instant, sleep};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 
 use crate::{
     cluster::Cluster,
@@ -208,13 +211,22 @@ impl Parts<'_> {
     }
 }
 
-/// Writes an object that no informer watches, `revisions` times.
+/// Writes the namespaces, which no informer watches, `revisions` times in all.
 async fn advance(client: &Client, revisions: usize) -> Result<()> {
-    let api: Api<Namespace> = Api::all(client.clone());
-    for number in 0..revisions {
-        let patch = Patch::Merge(patch(number as u64));
-        api.patch(NAMESPACES[0], &PatchParams::default(), &patch)
-            .await?;
+    let mut writing = JoinSet::new();
+    for namespace in NAMESPACES {
+        let api: Api<Namespace> = Api::all(client.clone());
+        writing.spawn(async move {
+            for number in 0..revisions.div_ceil(NAMESPACES.len()) {
+                let patch = Patch::Merge(patch(number as u64));
+                let options = PatchParams::default();
+                api.patch(namespace, &options, &patch).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(written) = writing.join_next().await {
+        written??;
     }
     Ok(())
 }

@@ -197,14 +197,13 @@ impl Wire {
         self.observed.lock().requests.len()
     }
 
-    /// Returns whether the newest request is a watch that the server has accepted and that is still open.
+    /// Returns whether a watch that the server has accepted is still open.
     pub(crate) fn is_watching(&self) -> bool {
         let observed = self.observed.lock();
-        let watch = observed.requests.last();
-        watch.is_some_and(|sent| {
-            let watches = matches!(sent.kind, Kind::Watch | Kind::Stream);
-            watches && sent.status == 200 && !sent.ended
-        })
+        // A probe can follow an open watch.
+        let mut requests = observed.requests.iter().rev();
+        let watch = requests.find(|sent| matches!(sent.kind, Kind::Watch | Kind::Stream));
+        watch.is_some_and(|sent| sent.status == 200 && !sent.ended)
     }
 
     /// Removes and returns a description of each list that no reason justifies.

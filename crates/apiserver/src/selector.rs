@@ -46,7 +46,12 @@ impl<'a> Selectable<'a> {
 impl Selection {
     /// Parses a label selector, and a field selector for the fields in `table`.
     ///
+    /// Calls `check` after the syntax and before the names of the fields are judged: Kubernetes judges the
+    /// other parameters of a request at this point.
+    ///
     /// # Errors
+    ///
+    /// Returns the error of `check`.
     ///
     /// Returns a 400 error if a selector is malformed, or if the field selector contains an unsupported
     /// field.
@@ -54,9 +59,12 @@ impl Selection {
         table: FieldTable,
         labels: &str,
         fields: &str,
+        check: impl FnOnce() -> Result<(), ApiError>,
     ) -> Result<Selection, ApiError> {
         let labels = LabelSelector::parse(labels).map_err(ApiError::bad_request)?;
-        let fields = FieldSelector::parse(table, fields)?;
+        let terms = field::terms(fields)?;
+        check()?;
+        let fields = FieldSelector::of(table, terms)?;
         Ok(Selection { labels, fields })
     }
 

@@ -282,31 +282,54 @@ impl FieldSelector {
     }
 
     /// Parses a field selector for a kind; `table` contains the fields of the kind.
+    #[cfg(test)]
+    pub(super) fn parse(table: FieldTable, text: &str) -> Result<FieldSelector, ApiError> {
+        FieldSelector::of(table, terms(text)?)
+    }
+
+    /// Returns the selector with these comparisons.
     ///
     /// # Errors
     ///
-    /// Returns a 400 error if the selector is malformed or compares an unsupported field.
-    pub(crate) fn parse(table: FieldTable, text: &str) -> Result<FieldSelector, ApiError> {
-        let mut terms = Vec::new();
-        for part in split_unescaped(text) {
-            if part.is_empty() {
-                continue;
-            }
-            let Some((label, equal, value)) = split_term(part) else {
-                let message = format!("invalid selector: '{text}'; can't understand '{part}'");
-                return Err(ApiError::bad_request(message));
-            };
-            let value = unescape(value)
-                .map_err(|why| ApiError::bad_request(format!("invalid field selector: {why}")))?;
+    /// Returns a 400 error if `table` lacks a field.
+    pub(super) fn of(
+        table: FieldTable,
+        terms: Vec<(&str, bool, String)>,
+    ) -> Result<FieldSelector, ApiError> {
+        let term = |(label, equal, value)| {
             let source = table.source(label)?;
-            terms.push(Term {
+            Ok(Term {
                 source,
                 equal,
                 value,
-            });
-        }
+            })
+        };
+        let terms = terms.into_iter().map(term);
+        let terms = terms.collect::<Result<_, ApiError>>()?;
         Ok(FieldSelector { terms })
     }
+}
+
+/// Returns the comparisons of a field selector: the field, whether it must be equal, and the value.
+///
+/// # Errors
+///
+/// Returns a 400 error if the syntax is wrong.
+pub(super) fn terms(text: &str) -> Result<Vec<(&str, bool, String)>, ApiError> {
+    let mut terms = Vec::new();
+    for part in split_unescaped(text) {
+        if part.is_empty() {
+            continue;
+        }
+        let Some((label, equal, value)) = split_term(part) else {
+            let message = format!("invalid selector: '{text}'; can't understand '{part}'");
+            return Err(ApiError::bad_request(message));
+        };
+        let value = unescape(value)
+            .map_err(|why| ApiError::bad_request(format!("invalid field selector: {why}")))?;
+        terms.push((label, equal, value));
+    }
+    Ok(terms)
 }
 
 /// Splits a field selector at the commas that are not escaped with a backslash.

@@ -71,13 +71,12 @@ impl Page {
 /// Dropping the future has no effect on the server.
 pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, ApiError> {
     let options = call.options;
-    // An invalid selector is reported before an invalid combination of parameters, as in Kubernetes.
     let selection = Selection::parse(
         call.resource.strategy.fields,
         options.label_selector.as_deref().unwrap_or_default(),
         options.field_selector.as_deref().unwrap_or_default(),
+        || options.check_list(),
     )?;
-    options.check_list()?;
     let start = match options.continue_token.as_deref() {
         Some(token) => resume(shared, &call, token)?,
         None => begin(shared, &call, &selection).await?,

@@ -94,9 +94,7 @@ struct Opened {
 /// Dropping this future or the returned body closes the watch.
 pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<Body, ApiError> {
     let options = call.options;
-    // An invalid selector is reported before other invalid parameters, as in Kubernetes.
-    let selection = selection(&call)?;
-    options.check_watch(shared.settings.watch_list)?;
+    let selection = selection(shared, &call)?;
     let start = start(options)?;
     let filter = Filter {
         prefix: prefix(call.resource, call.namespace),
@@ -123,12 +121,13 @@ pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<B
     Ok(body)
 }
 
-fn selection(call: &WatchCall<'_>) -> Result<Selection, ApiError> {
+fn selection(shared: &Shared, call: &WatchCall<'_>) -> Result<Selection, ApiError> {
     let options = call.options;
     let mut selection = Selection::parse(
         call.resource.strategy.fields,
         options.label_selector.as_deref().unwrap_or_default(),
         options.field_selector.as_deref().unwrap_or_default(),
+        || options.check_watch(shared.settings.watch_list),
     )?;
     if let Some(name) = call.name {
         let selects = options.field_selector.is_some();

@@ -59,7 +59,7 @@ fn request() -> LoggedRequest {
 fn watcher(pods: &Resource, fields: &str, prefix: &str, labels: &str) -> Watcher {
     let filter = Filter {
         prefix: prefix.to_owned(),
-        selection: Selection::parse(pods.strategy.fields, labels, fields).unwrap(),
+        selection: Selection::parse(pods.strategy.fields, labels, fields, || Ok(())).unwrap(),
         after: 0,
     };
     Watcher {

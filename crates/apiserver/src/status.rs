@@ -393,6 +393,15 @@ impl ApiError {
         error
     }
 
+    /// Returns the 422 error for a `Scale` with invalid fields.
+    pub(crate) fn invalid_scale(name: &str, errors: &[FieldError]) -> ApiError {
+        let mut error = ApiError::validation("Scale.autoscaling", name, errors);
+        let details = error.0.details.get_or_insert_default();
+        "autoscaling".clone_into(&mut details.group);
+        "Scale".clone_into(&mut details.kind);
+        error
+    }
+
     /// Returns the 422 error for an object with invalid fields.
     ///
     /// The error names the resource, such as `pods`, instead of the kind, as some validation errors of
@@ -418,18 +427,8 @@ impl ApiError {
     }
 
     fn validation(subject: &str, name: &str, errors: &[FieldError]) -> ApiError {
-        let mut sentences: Vec<String> = Vec::new();
-        for error in errors {
-            let sentence = format!("{}: {}", error.field, error.body);
-            // The causes contain an error as often as it was found, but the message only once.
-            if !sentences.contains(&sentence) {
-                sentences.push(sentence);
-            }
-        }
-        let list = match sentences.as_slice() {
-            [only] => only.clone(),
-            several => format!("[{}]", several.join(", ")),
-        };
+        // The causes contain an error as often as it was found, but the message only once.
+        let list = FieldError::list(errors);
         let message = format!("{subject} {} is invalid: {list}", Quoted(name));
         let mut error = ApiError::new(422, "Invalid", message);
         error.0.details = Some(StatusDetails {

@@ -197,13 +197,8 @@ impl Call {
             ("status", Verb::Patch) => self.patch(target, Part::Status)?,
             ("finalize", Verb::Update) => self.update(target, Part::Finalize)?,
             ("binding", Verb::Create) => {
-                let how = self.how(Part::Binding)?;
                 let sent = self.sent_to(served)?;
-                let entry = binding::bind(&self.shared, Self::subject(target)?, &sent, how)?;
-                let status = Reply::success(StatusCode::CREATED, None);
-                let mut reply = self.show_document(target, StatusCode::CREATED, &status)?;
-                reply.revision = Some(entry.revision);
-                return Ok(reply);
+                return self.bind(target, Self::subject(target)?, &sent);
             }
             ("scale", Verb::Get | Verb::Update | Verb::Patch) => return self.scale(target, served),
             _ => {
@@ -235,6 +230,9 @@ impl Call {
 
     fn create(&self, target: &Target) -> Result<Reply, ApiError> {
         let resource = &target.resource;
+        if resource.kind.group_resource() == "bindings" {
+            return self.bind_by_collection(target);
+        }
         if !resource.serves("get") {
             let value = self.sent(resource)?.into_value();
             let reviewed = review(&self.shared.gate, &self.user, &resource.kind, value)?;

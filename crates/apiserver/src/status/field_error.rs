@@ -17,6 +17,21 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
+    /// Returns the text of several errors. Equal errors are listed once.
+    pub(crate) fn list(errors: &[FieldError]) -> String {
+        let mut sentences: Vec<String> = Vec::new();
+        for error in errors {
+            let sentence = format!("{}: {}", error.field, error.body);
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+        match sentences.as_slice() {
+            [only] => only.clone(),
+            several => format!("[{}]", several.join(", ")),
+        }
+    }
+
     pub(crate) fn forbidden(field: impl Into<Cow<'static, str>>, body: &str) -> FieldError {
         FieldError {
             field: field.into(),

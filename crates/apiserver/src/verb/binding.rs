@@ -1,36 +1,68 @@
-//! Handles POST on `pods/binding`: binds a pod to a node.
+//! Handles POST on `pods/binding` and `bindings`: binds a pod to a node.
 //!
 //! Guarantees: a pod is bound at most once. A request to bind a pod that is already bound is rejected with a
 //! 409 error that names the pod's current node.
 
 use std::sync::Arc;
 
+use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::update::change;
+use super::Call;
+use super::update::{change, check_uid};
 use super::write::{How, Subject};
 use crate::object::Object;
+use crate::reply::Reply;
+use crate::route::Target;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
+use crate::strategy::Part;
 
-/// Sets the pod's `spec.nodeName` to the node in `binding`, and adds the condition `PodScheduled`.
+impl Call {
+    /// Binds a pod, and returns the response.
+    pub(super) fn bind(
+        &self,
+        target: &Target,
+        subject: Subject<'_>,
+        binding: &Value,
+    ) -> Result<Reply, ApiError> {
+        let how = self.how(Part::Binding)?;
+        let entry = bind(&self.shared, subject, binding, how)?;
+        let status = Reply::success(StatusCode::CREATED, None);
+        let mut reply = self.show_document(target, StatusCode::CREATED, &status)?;
+        reply.revision = Some(entry.revision);
+        Ok(reply)
+    }
+
+    /// Handles POST on the collection `bindings`, whose body names the pod.
+    pub(super) fn bind_by_collection(&self, target: &Target) -> Result<Reply, ApiError> {
+        let binding = self.sent(&target.resource)?;
+        let pods = self.shared.registry.pods.as_ref();
+        let subject = Subject {
+            resource: pods.ok_or_else(ApiError::no_such_path)?,
+            namespace: target.namespace.as_deref(),
+            name: binding.text("name"),
+        };
+        self.bind(target, subject, &binding.clone().into_value())
+    }
+}
+
+/// Sets the pod's `spec.nodeName` to the node in `binding`, adds its annotations, and adds the condition
+/// `PodScheduled`.
 ///
 /// # Errors
 ///
-/// Returns a 422 error if `binding` has no node name, and a 409 error if the pod can't be bound.
-pub(crate) fn bind(
+/// Returns a 400 or 500 error if `binding` is invalid, and a 409 error if the pod can't be bound.
+fn bind(
     shared: &Shared,
     subject: Subject<'_>,
     binding: &Value,
     how: How,
 ) -> Result<Arc<Entry>, ApiError> {
     let kind = &subject.resource.kind;
+    check(subject, binding)?;
     let node = binding["target"]["name"].as_str().unwrap_or_default();
-    if node.is_empty() {
-        let error = FieldError::required("target.name", "");
-        return Err(ApiError::invalid(kind, subject.name, &[error]));
-    }
     let now = shared.settings.clock.now().to_string();
     let uid = binding["metadata"]["uid"].as_str().unwrap_or_default();
     change(shared, subject, how, |pod| {
@@ -38,12 +70,7 @@ pub(crate) fn bind(
             let error = ApiError::conflict(kind, subject.name, &why);
             Err(error.on_subresource(kind, "binding"))
         };
-        if !uid.is_empty() && uid != pod.text("uid") {
-            return conflict(format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                pod.text("uid")
-            ));
-        }
+        check_uid(subject, uid, pod.text("uid"), how)?;
         if pod.is_deleting() {
             return conflict(format!(
                 "pod {} is being deleted, cannot be assigned to a host",
@@ -60,8 +87,41 @@ pub(crate) fn bind(
                 subject.name
             ));
         }
-        Ok(bound_to(pod, node, &now))
+        let mut bound = bound_to(pod, node, &now);
+        let sent = binding["metadata"]["annotations"].as_object();
+        if let Some(sent) = sent.filter(|sent| !sent.is_empty()) {
+            let annotations = pod.meta("annotations").and_then(Value::as_object);
+            let mut annotations = annotations.cloned().unwrap_or_default();
+            annotations.extend(sent.clone());
+            bound.set_meta("annotations", Some(Value::Object(annotations)));
+        }
+        Ok(bound)
     })
+}
+
+/// Checks the name and the target of a binding.
+fn check(subject: Subject<'_>, binding: &Value) -> Result<(), ApiError> {
+    if binding["metadata"]["name"].as_str().unwrap_or_default() != subject.name {
+        let message = "name in URL does not match name in Binding object";
+        return Err(ApiError::bad_request(message));
+    }
+    let target = &binding["target"];
+    let mut errors = Vec::new();
+    match target["kind"].as_str().unwrap_or_default() {
+        "" | "Node" => {}
+        other => {
+            let supported = ["Node", "<empty>"];
+            errors.push(FieldError::unsupported("target.kind", other, &supported));
+        }
+    }
+    if target["name"].as_str().unwrap_or_default().is_empty() {
+        errors.push(FieldError::required("target.name", ""));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    // Kubernetes does not convert these errors to a 422 error.
+    Err(ApiError::unexplained(&FieldError::list(&errors)))
 }
 
 fn bound_to(pod: &Object, node: &str, now: &str) -> Object {
@@ -72,7 +132,12 @@ fn bound_to(pod: &Object, node: &str, now: &str) -> Object {
     let mut status = pod.part("status");
     let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
     conditions.retain(|condition| condition["type"] != "PodScheduled");
-    conditions.push(json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": now}));
+    conditions.push(json!({
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": null,
+        "lastTransitionTime": now,
+    }));
     status["conditions"] = json!(conditions);
     bound.set("status", Some(status));
     bound

@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 
 use super::patch::PatchBody;
-use super::update::{change, check_uid};
+use super::update::{change, check_path, check_uid};
 use super::write::{How, Subject};
 use crate::kinds::schema::Schema;
 use crate::object::Object;
@@ -28,6 +28,8 @@ pub(crate) fn update(
     scale: &Value,
     how: How,
 ) -> Result<Value, ApiError> {
+    let members = scale.as_object().cloned().unwrap_or_default();
+    check_path(subject, &Object::stored(members))?;
     write(shared, subject, how, |_| Ok(scale.clone()))
 }
 
@@ -56,7 +58,6 @@ fn write(
     how: How,
     compute: impl Fn(&Object) -> Result<Value, ApiError>,
 ) -> Result<Value, ApiError> {
-    let kind = &subject.resource.kind;
     let entry = change(shared, subject, how, |object| {
         let scale = compute(object)?;
         let uid = scale["metadata"]["uid"].as_str().unwrap_or_default();
@@ -72,7 +73,7 @@ fn write(
                         replicas,
                         "must be greater than or equal to 0",
                     );
-                    ApiError::invalid(kind, subject.name, &[error])
+                    ApiError::invalid_scale(subject.name, &[error])
                 })?,
         };
         let mut scaled = object.clone();

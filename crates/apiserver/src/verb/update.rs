@@ -83,7 +83,7 @@ fn grace_is_over(object: &Object) -> bool {
 }
 
 /// Checks that name and namespace in a request body match the URL. The namespace may be empty.
-fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
+pub(super) fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     let namespace = sent.text("namespace");
     if !namespace.is_empty()
         && subject
@@ -204,7 +204,8 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
     for member in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         new.set_meta(member, old.meta(member).cloned());
     }
-    let may_count = resource.strategy.counts_generations && how.part != Part::Status;
+    let may_count =
+        resource.strategy.counts_generations && !matches!(how.part, Part::Status | Part::Binding);
     if may_count && changes_desire(resource, old, &new) {
         let next = old.number("generation").unwrap_or(0) + 1;
         new.set_meta("generation", Some(json!(next)));

@@ -36,9 +36,19 @@ async fn a_bound_pod_cannot_be_bound_again_or_moved() {
         (moved.code, moved.json["reason"].as_str()),
         (422, Some("Invalid"))
     );
-    let nowhere = with(&server, "POST", &path, &json!({"target": {}})).await;
-    assert_eq!(nowhere.code, 422);
-    let missing = with(&server, "POST", &format!("{PODS}/b/binding"), &bind).await;
+    let nowhere = json!({"metadata": {"name": "a"}, "target": {}});
+    assert_eq!(
+        with(&server, "POST", &path, &nowhere).await.refusal(),
+        "500 -: target.name: Required value"
+    );
+    let other = format!("{PODS}/b/binding");
+    assert_eq!(
+        with(&server, "POST", &other, &bind).await.refusal(),
+        "400 BadRequest: name in URL does not match name in Binding object"
+    );
+    let mut bind = bind;
+    bind["metadata"]["name"] = json!("b");
+    let missing = with(&server, "POST", &other, &bind).await;
     assert_eq!(missing.refusal(), "404 NotFound: pods \"b\" not found");
 }
 

@@ -159,8 +159,8 @@ impl Call {
             }
             Verb::Create => self.create(target),
             Verb::Update => {
-                let object = self.sent(&target.resource)?;
                 let how = self.how(Part::Main)?;
+                let object = self.sent(&target.resource)?;
                 let subject = Self::subject(target)?;
                 let may_create = || self.shared.gate.admit_create(&self.user, target);
                 let (entry, is_new) = put::put(&self.shared, subject, &object, how, may_create)?;
@@ -238,13 +238,13 @@ impl Call {
             let reviewed = review(&self.shared.gate, &self.user, &resource.kind, value)?;
             return self.show_document(target, StatusCode::CREATED, &reviewed);
         }
+        let how = self.how(Part::Main)?;
         let object = self.sent(resource)?;
         if target.lacks_namespace {
             let required = FieldError::required("metadata.namespace", "");
             let kind = &resource.kind;
             return Err(ApiError::invalid(kind, object.text("name"), &[required]));
         }
-        let how = self.how(Part::Main)?;
         let entry = create::create(
             &self.shared,
             resource,

@@ -20,7 +20,7 @@ use kube_client::{
 use tokio::{
     sync::{OwnedRwLockWriteGuard, RwLock},
     task::JoinSet,
-    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+    time::{MissedTickBehavior, interval, sleep, timeout},
 };
 
 use crate::object::{Kind, NAMESPACES, patch};
@@ -175,15 +175,15 @@ struct Writer {
 impl Writer {
     async fn run(mut self) {
         loop {
-            let rate = f64::from_bits(self.rate.load(Ordering::Relaxed));
+            let bits = self.rate.load(Ordering::Relaxed);
+            let rate = f64::from_bits(bits);
             #[expect(clippy::cast_precision_loss, reason = "a small number")]
             let period = Duration::from_secs_f64(WRITERS as f64 / rate.max(0.1));
             // Spreads the writers over the period.
             sleep(period.mul_f64(self.rng.f64())).await;
             let mut ticks = interval(period);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-            let until = Instant::now() + Duration::from_secs(5);
-            while Instant::now() < until {
+            while self.rate.load(Ordering::Relaxed) == bits {
                 ticks.tick().await;
                 let _open = Arc::clone(&self.gate).read_owned().await;
                 let index = self.rng.usize(..self.slots.len());

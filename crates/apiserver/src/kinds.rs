@@ -298,6 +298,17 @@ impl Kinds {
         self.iter().any(|kind| kind.group == group)
     }
 
+    /// Returns whether any kind has this group and this version.
+    pub(crate) fn has_version(&self, group: &str, version: &str) -> bool {
+        self.iter()
+            .any(|kind| kind.group == group && kind.version == version)
+    }
+
+    /// Returns whether all kinds of this group are custom kinds.
+    pub(crate) fn is_custom_group(&self, group: &str) -> bool {
+        self.iter().all(|kind| kind.group != group || kind.custom)
+    }
+
     /// Iterates over all kinds, ordered by group, version and plural name. The core group is first.
     pub fn iter(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.iter()

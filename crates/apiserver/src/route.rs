@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use http::Method;
 
+use crate::kinds::Kinds;
 use crate::quote::{Quoted, quoted_bytes};
 use crate::resource::{Registry, Resource};
 use crate::status::ApiError;
@@ -72,7 +73,7 @@ pub(crate) enum Destination {
     OpenApiNowhere,
     /// `/openapi/v2`, which the server does not serve.
     OpenApiV2,
-    /// A path below a served API group that does not name a served resource: a 404 `Status`.
+    /// A path below a built-in API group that does not name a served resource: a 404 `Status`.
     Unknown,
     /// Any other unknown path: a 404 in plain text.
     Nowhere,
@@ -240,7 +241,26 @@ impl Destination {
             let name = bytes.split(|byte| *byte == b'/').find(is_name);
             target.name_bytes = name.map(<[u8]>::to_vec);
         }
-        destination
+        destination.passed_on(registry.kinds(), &segments)
+    }
+
+    /// Replaces the destination of an unknown path of a custom group.
+    ///
+    /// kube-apiserver serves custom groups with a handler of their own, which passes such a path on.
+    fn passed_on(self, kinds: &Kinds, segments: &[&str]) -> Destination {
+        let ["apis", group, ..] = segments else {
+            return self;
+        };
+        let is_unknown = match &self {
+            Destination::Unknown => true,
+            Destination::GroupVersion(group, version) => !kinds.has_version(group, version),
+            _ => false,
+        };
+        if is_unknown && kinds.has_group(group) && kinds.is_custom_group(group) {
+            Destination::Nowhere
+        } else {
+            self
+        }
     }
 
     /// Returns the verb of a request; `watch` is whether its query requests a watch.

@@ -120,6 +120,10 @@ impl Call {
             return self.answer_subresource(target, subresource);
         }
         let of_all_namespaces = target.resource.is_namespaced() && target.namespace.is_none();
+        let reads_many = matches!(self.verb, Verb::List | Verb::Watch);
+        if target.resource.kind.custom && of_all_namespaces && !reads_many {
+            return Ok(nowhere());
+        }
         let serves = |verb: Verb| target.resource.serves(verb.as_str());
         if self.verb == Verb::Watch && serves(Verb::List) && !serves(Verb::Watch) {
             return Err(ApiError::not_supported(&target.resource.kind, "watch"));
@@ -184,7 +188,10 @@ impl Call {
     fn answer_subresource(&self, target: &Target, name: &str) -> Result<Reply, ApiError> {
         let kind = &target.resource.kind;
         let served = kind.subresources.iter().find(|sub| sub.name == name);
-        let served = served.ok_or_else(ApiError::no_such_path)?;
+        let served = served.ok_or_else(|| match &target.name {
+            Some(object) if kind.custom => ApiError::not_found(kind, object),
+            _ => ApiError::no_such_path(),
+        })?;
         let verb = self.verb.as_str();
         if !served.verbs.iter().any(|known| known == verb) {
             return Err(ApiError::method_not_allowed());
@@ -386,4 +393,9 @@ impl Call {
             name: name.ok_or_else(ApiError::method_not_allowed)?,
         })
     }
+}
+
+/// Returns the response for a path that no handler serves.
+fn nowhere() -> Reply {
+    Reply::plain(StatusCode::NOT_FOUND, "404 page not found\n")
 }

@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::{Destination, Query, Verb};
-use crate::kinds::Kinds;
+use crate::kinds::{Kind, Kinds, Scope};
 use crate::resource::Registry;
 
 fn describe(method: &Method, path: &str) -> String {
@@ -96,6 +96,24 @@ fn other_paths_are_discovery_health_or_unserved() {
         ("/api/v1/namespaces//nodes", "other Unknown"),
     ] {
         assert_eq!(describe(&Method::GET, path), expected, "{path}");
+    }
+}
+
+#[test]
+fn unserved_paths_of_custom_groups_are_nowhere() {
+    let thing = Kind::custom("example.com", "v1", "Thing", "things", Scope::Namespaced);
+    let mut kinds = Kinds::builtin();
+    kinds.add(thing);
+    let registry = Registry::new(&kinds);
+    for path in [
+        "/apis/example.com/v1/nothings",
+        "/apis/example.com/v2",
+        "/apis/example.com/v2/things",
+        "/apis/example.com/v1/things/a",
+        "/apis/example.com/v1//things",
+    ] {
+        let found = Destination::find(&registry, path);
+        assert!(matches!(found, Destination::Nowhere), "{path}: {found:?}");
     }
 }
 

@@ -6,7 +6,7 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{Call, discovery, openapi};
+use super::{Call, discovery, nowhere, openapi};
 use crate::negotiate::{Encoding, Route, accepts_openapi, aggregated_discovery_in, document_in};
 use crate::reply::Reply;
 use crate::route::Destination;
@@ -57,7 +57,7 @@ impl Call {
                 return Ok(Reply::empty(StatusCode::NOT_ACCEPTABLE));
             }
             Destination::Nowhere | Destination::OpenApiV2 => {
-                return Ok(Reply::plain(StatusCode::NOT_FOUND, "404 page not found\n"));
+                return Ok(nowhere());
             }
             Destination::Malformed => {
                 return Ok(Reply::plain(StatusCode::BAD_REQUEST, "400 Bad Request"));

@@ -6,7 +6,7 @@
 
 use std::{
     fmt, fs,
-    net::{Ipv4Addr, TcpListener},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -44,6 +44,7 @@ pub struct ControlPlane {
     /// Additional flags of kube-apiserver.
     pub(crate) flags: Vec<String>,
     token: Token,
+    guest_token: Token,
 }
 
 /// A bearer token, which is not printed.
@@ -87,7 +88,7 @@ impl ControlPlane {
     pub async fn start_with(binaries: &Binaries, flags: &[String]) -> Result<Self> {
         let folder = Folder::make()?;
         let addresses = Addresses::free()?;
-        let token = write_access(&folder.0, addresses.api_server)?;
+        let [token, guest_token] = write_access(&folder.0, addresses.api_server)?;
         let etcd = start_etcd(binaries, &folder.0, addresses)?;
         let api_server = start_api_server(binaries, &folder.0, addresses, flags)?;
         let mut started = Self {
@@ -99,6 +100,7 @@ impl ControlPlane {
             addresses,
             flags: flags.to_vec(),
             token: Token(token),
+            guest_token: Token(guest_token),
         };
         started.ready().await?;
         Ok(started)
@@ -133,6 +135,16 @@ impl ControlPlane {
     /// Returns the bearer token in the [`kubeconfig`](Self::kubeconfig).
     pub fn token(&self) -> &str {
         &self.token.0
+    }
+
+    /// Returns the bearer token of the user `guest`, who has only the permissions of every authenticated user.
+    pub fn guest_token(&self) -> &str {
+        &self.guest_token.0
+    }
+
+    /// Returns the address at which etcd listens for clients, without TLS.
+    pub fn etcd_address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.addresses.etcd).into()
     }
 
     /// Returns the process id of kube-apiserver.
@@ -261,15 +273,16 @@ pub(crate) fn api_server_arguments(
     arguments
 }
 
-/// Writes a token file for kube-apiserver and a kubeconfig with the same new token, and returns the token.
-fn write_access(folder: &Path, port: u16) -> Result<String> {
-    let token = drawn_token()?;
+/// Writes a token file for kube-apiserver with new tokens of the users `admin` and `guest`, and a kubeconfig of
+/// `admin`. Returns both tokens.
+fn write_access(folder: &Path, port: u16) -> Result<[String; 2]> {
+    let (token, guest_token) = (drawn_token()?, drawn_token()?);
     let write = |path: PathBuf, text: String| {
         fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))
     };
     write(
         folder.join("tokens.csv"),
-        format!("{token},admin,admin,system:masters\n"),
+        format!("{token},admin,admin,system:masters\n{guest_token},guest,guest\n"),
     )?;
     let ca = folder.join("certs").join("apiserver.crt");
     let ca = ca.to_str().context("the path of the folder is not UTF-8")?;
@@ -283,7 +296,7 @@ current-context: real
 "#
     );
     write(kubeconfig(folder), text)?;
-    Ok(token)
+    Ok([token, guest_token])
 }
 
 fn kubeconfig(folder: &Path) -> PathBuf {
@@ -352,7 +365,8 @@ mod tests {
         let ca = cluster.certificate_authority.unwrap();
         assert!(ca.ends_with("/certs/apiserver.crt"), "{ca}");
         let tokens = fs::read_to_string(folder.0.join("tokens.csv")).unwrap();
-        assert!(tokens.ends_with(",admin,admin,system:masters\n"));
+        assert!(tokens.contains(",admin,admin,system:masters\n"));
+        assert!(tokens.ends_with(",guest,guest\n"));
     }
 
     #[test]

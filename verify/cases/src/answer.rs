@@ -17,8 +17,21 @@ pub(crate) enum Answer {
         events: Vec<Value>,
         end: End,
     },
+    /// Lines about an informer, and how the command ended.
+    Lines {
+        lines: Vec<Line>,
+        end: End,
+    },
     /// The command sends nothing.
     Nothing,
+}
+
+/// An event of a handler, or the state of an informer.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) text: String,
+    /// The objects that the text is about, such as the old and the new state of an object.
+    pub(crate) objects: Vec<Value>,
 }
 
 #[derive(Clone, Debug)]
@@ -51,11 +64,19 @@ pub(crate) enum End {
 }
 
 impl Answer {
+    /// Returns an answer of one line.
+    pub(crate) fn line(text: String, objects: Vec<Value>) -> Self {
+        Self::Lines {
+            lines: vec![Line { text, objects }],
+            end: End::Received,
+        }
+    }
+
     /// Returns the response, if the command has sent one request and read the whole response or its headers.
     pub(crate) fn response(&self) -> Option<&Response> {
         match self {
             Self::Response(response) | Self::Prepared(response) => Some(response),
-            Self::Impossible(_) | Self::Events { .. } | Self::Nothing => None,
+            Self::Impossible(_) | Self::Events { .. } | Self::Lines { .. } | Self::Nothing => None,
         }
     }
 
@@ -64,7 +85,7 @@ impl Answer {
         match self {
             Self::Prepared(response) => response.is_success(),
             Self::Impossible(_) => false,
-            Self::Response(_) | Self::Events { .. } | Self::Nothing => true,
+            Self::Response(_) | Self::Events { .. } | Self::Lines { .. } | Self::Nothing => true,
         }
     }
 }

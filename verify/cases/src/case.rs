@@ -90,6 +90,14 @@ impl Case {
         first.trim_start_matches("# ")
     }
 
+    /// Returns whether the case affects all cases that run at the same time.
+    pub(crate) fn runs_alone(&self) -> bool {
+        let commands = self.steps.iter().map(|step| &step.command);
+        commands
+            .into_iter()
+            .any(|command| *command == Command::Compact)
+    }
+
     /// Returns the text of the file.
     pub(crate) fn text(&self) -> String {
         let mut text = self.prose.clone();

@@ -2,6 +2,8 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::informer_command::InformerCommand;
+
 /// One command of a case.
 ///
 /// Texts may contain variables such as `$ns`, which the run replaces.
@@ -19,6 +21,12 @@ pub(crate) enum Command {
     Events { stream: String, wanted: Wanted },
     /// Stores a value of the last response body under a name.
     Set { variable: String, pointer: String },
+    /// Starts, reads or stops an informer.
+    Informer(InformerCommand),
+    /// Makes all earlier revisions too old for lists and for watches.
+    Compact,
+    /// Allows a user to list and watch a resource in the namespace of the case.
+    Allow { user: String, resource: String },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +66,11 @@ impl Command {
             | Self::Do(request)
             | Self::Await { request, .. }
             | Self::Watch { request, .. } => Some(&request.method),
-            Self::Events { .. } | Self::Set { .. } => None,
+            Self::Events { .. }
+            | Self::Set { .. }
+            | Self::Informer(_)
+            | Self::Compact
+            | Self::Allow { .. } => None,
         }
     }
 
@@ -68,7 +80,11 @@ impl Command {
     /// Returns an error that names the part that is missing or unknown.
     pub(crate) fn parse(lines: &[&str], body: &str) -> Result<Self> {
         let (first, headers) = lines.split_first().context("a command has no lines")?;
-        let (word, rest) = first.split_once(' ').context("a command has one word")?;
+        let (word, rest) = first.split_once(' ').unwrap_or((first, ""));
+        if let Some(command) = Self::without_request(word, rest, headers)? {
+            ensure!(body.is_empty(), "{word} has no body");
+            return Ok(command);
+        }
         match word {
             "DO" => {
                 let (method, target) = rest.split_once(' ').context("DO needs a request")?;
@@ -124,6 +140,24 @@ impl Command {
             }
             _ => bail!("{word:?} is no command"),
         }
+    }
+
+    /// Parses a command about informers or about the server. Returns `None` if the word is no such command.
+    fn without_request(word: &str, rest: &str, lines: &[&str]) -> Result<Option<Self>> {
+        let command = match (word, rest.split_once(' ')) {
+            ("COMPACT", None) if rest.is_empty() => Self::Compact,
+            ("ALLOW", Some((user, resource))) => Self::Allow {
+                user: user.to_owned(),
+                resource: resource.to_owned(),
+            },
+            ("COMPACT" | "ALLOW", _) => bail!("{word} has other words"),
+            _ => {
+                let command = InformerCommand::parse(word, rest, lines)?;
+                return Ok(command.map(Self::Informer));
+            }
+        };
+        ensure!(lines.is_empty(), "{word} has one line");
+        Ok(Some(command))
     }
 }
 
@@ -236,6 +270,9 @@ mod tests {
             &["WATCH /a"],
             &["AWAIT GET /a"],
             &["AWAIT x GET /a"],
+            &["COMPACT all"],
+            &["ALLOW guest"],
+            &["STOP"],
         ] {
             let parsed = Command::parse(lines, "");
             assert!(parsed.is_err(), "{lines:?}: {parsed:?}");

@@ -69,8 +69,13 @@ impl Arguments {
         let server = self.target.start().await?;
         let begun = Instant::now();
         let run = |case| self.is_as_expected(case, &server, &divergences);
-        let results = stream::iter(selected.iter().copied()).map(run);
-        let results: Vec<_> = results.buffer_unordered(AT_ONCE).collect().await;
+        let (alone, together): (Vec<_>, Vec<_>) =
+            selected.iter().copied().partition(|case| case.runs_alone());
+        let results = stream::iter(together).map(run);
+        let mut results: Vec<_> = results.buffer_unordered(AT_ONCE).collect().await;
+        for case in alone {
+            results.push(run(case).await);
+        }
         let failed = results.iter().filter(|is_expected| !**is_expected).count();
         say(&format!(
             "{} cases in {:.1} s: {} as expected, {failed} not",

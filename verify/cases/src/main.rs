@@ -4,12 +4,16 @@
 //!   responses with the expected ones.
 //! - `cargo xtask conformance requests` runs random programs of requests on both.
 
+mod informer_command;
 mod command;
 mod case;
 mod answer;
 mod layout;
 mod trace;
 mod target;
+mod proxy;
+mod clients;
+mod informer;
 mod run;
 mod divergences;
 mod compare;

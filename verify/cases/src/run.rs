@@ -18,6 +18,8 @@ use crate::{
     answer::{Answer, Content, End, Response},
     case::Case,
     command::{Command, Request, Wanted},
+    informer::Informer,
+    informer_command::{Action, InformerCommand, Options},
     target::Connection,
 };
 
@@ -46,6 +48,10 @@ struct Run<'a> {
     connection: &'a Connection,
     variables: BTreeMap<String, String>,
     watches: BTreeMap<String, Watch>,
+    informers: BTreeMap<String, Informer>,
+    /// Whether a wait for a status or for an informer has ended without success. Later waits would only take
+    /// time.
+    is_late: bool,
     /// The last response body, or the object of the last event. Null if the body was not JSON.
     last: Value,
 }
@@ -68,6 +74,8 @@ pub(crate) async fn run(case: &Case, connection: &Connection) -> Result<Vec<Answ
         connection,
         variables: BTreeMap::from([("ns".to_owned(), namespace.clone())]),
         watches: BTreeMap::new(),
+        informers: BTreeMap::new(),
+        is_late: false,
         last: Value::Null,
     };
     run.create(&namespace).await?;
@@ -77,6 +85,17 @@ pub(crate) async fn run(case: &Case, connection: &Connection) -> Result<Vec<Answ
         answers.push(answer.with_context(|| format!("at {:?}", step.command))?);
     }
     run.no_more_events().await?;
+    for (name, informer) in &mut run.informers {
+        let was_late = run.is_late;
+        let ended = async {
+            if !was_late {
+                informer.no_more_events().await?;
+            }
+            informer.end().await
+        };
+        let ended = ended.await;
+        ended.with_context(|| format!("at the end of the informer {name}"))?;
+    }
     Ok(answers)
 }
 
@@ -156,11 +175,54 @@ impl Run<'_> {
                 self.variables.insert(variable.clone(), text);
                 Ok(Answer::Nothing)
             }
+            Command::Informer(command) => self.inform(command).await,
+            Command::Compact => {
+                self.connection.compact().await?;
+                Ok(Answer::Nothing)
+            }
+            Command::Allow { user, resource } => {
+                let namespace = &self.variables["ns"];
+                self.connection.allow(user, resource, namespace).await?;
+                Ok(Answer::Nothing)
+            }
         }
+    }
+
+    /// Runs a command on an informer.
+    async fn inform(&mut self, command: &InformerCommand) -> Result<Answer> {
+        let InformerCommand { informer, action } = command;
+        if let Action::Start(options) = action {
+            let options = Options {
+                path: self.replaced(&options.path),
+                fields: options
+                    .fields
+                    .as_deref()
+                    .map(|fields| self.replaced(fields)),
+                ..options.clone()
+            };
+            let started = Informer::start(&options, self.connection).await?;
+            let earlier = self.informers.insert(informer.clone(), started);
+            ensure!(earlier.is_none(), "there are two informers {informer}");
+            return Ok(Answer::Nothing);
+        }
+        let found = self.informers.get_mut(informer);
+        let found = found.with_context(|| format!("there is no informer {informer}"))?;
+        if self.is_late && action.waits() {
+            return Ok(not_tried());
+        }
+        let answer = found.act(action, self.connection, &self.last).await?;
+        self.is_late |= matches!(
+            answer,
+            Answer::Impossible(_) | Answer::Lines { end: End::Late, .. }
+        );
+        Ok(answer)
     }
 
     /// Repeats a request until its response has the status `wanted`.
     async fn repeat(&mut self, wanted: u16, request: &Request) -> Result<Answer> {
+        if self.is_late {
+            return Ok(not_tried());
+        }
         let until = Instant::now() + EVENT_MAX;
         loop {
             let status = self.response(request).await?.status;
@@ -168,6 +230,7 @@ impl Run<'_> {
                 return Ok(Answer::Nothing);
             }
             if Instant::now() > until {
+                self.is_late = true;
                 return Ok(Answer::Impossible(format!("the status is still {status}")));
             }
             sleep(PAUSE).await;
@@ -292,6 +355,11 @@ impl Watch {
             }
         }
     }
+}
+
+/// Returns the answer of a wait that follows a wait without success.
+fn not_tried() -> Answer {
+    Answer::Impossible("not tried, because an earlier wait was without success".to_owned())
 }
 
 async fn whole(body: Body) -> Result<Bytes> {

@@ -2,13 +2,13 @@
 //!
 //! Guarantees: each server serves the custom kind `Thing` of `cases.example.com/v1`, which is namespaced.
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::{cell::RefCell, net::Ipv4Addr, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
-use http::Request;
+use http::{Request, header::CONTENT_TYPE};
 use kube_client::{Client, Config, config::AuthInfo};
-use kube_informer_apiserver::{Kind, Listening, Scope, Server, User};
+use kube_informer_apiserver::{Kind, Listening, Rule, Scope, Server, User};
 use kube_informer_realserver::{Binaries, ControlPlane};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -27,17 +27,31 @@ pub(crate) struct Connection {
     pub(crate) client: Client,
     /// Bearer token of the user `admin`, who is in the group `system:masters`.
     pub(crate) token: String,
-    _server: Running,
+    /// Bearer token of the user `guest`, who has no permissions at first.
+    guest_token: String,
+    /// Configuration without a user, for clients of informers.
+    pub(crate) config: Config,
+    server: Running,
 }
 
 /// Keeps a server running.
 enum Running {
-    Embedded { _port: Listening },
-    Real { _server: Box<ControlPlane> },
+    Embedded {
+        server: Server,
+        /// The rules that cases have added.
+        rules: RefCell<Vec<Rule>>,
+        _port: Listening,
+    },
+    Real {
+        server: Box<ControlPlane>,
+    },
 }
 
 /// Start of the version of kube-apiserver whose responses the cases contain.
 const VERSION: &str = "v1.36.";
+
+/// API group of roles.
+const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// API group of the custom kind.
 const GROUP: &str = "cases.example.com";
@@ -48,8 +62,17 @@ const SERVED_WITHIN: Duration = Duration::from_secs(30);
 /// Interval between two requests for the custom kind.
 const ASK: Duration = Duration::from_millis(100);
 
-/// Bearer token of the embedded server.
+/// Bearer token of the user `admin` of the embedded server.
 const TOKEN: &str = "admin-token";
+
+/// Bearer token of the user `guest` of the embedded server.
+const GUEST_TOKEN: &str = "guest-token";
+
+/// Bearer token that both servers reject.
+const UNKNOWN_TOKEN: &str = "unknown-token";
+
+/// Name of the user without permissions.
+const GUEST: &str = "guest";
 
 impl Target {
     /// Starts the server and connects to it.
@@ -61,11 +84,78 @@ impl Target {
     }
 }
 
+impl Connection {
+    /// Returns the bearer token of a user: `admin`, `guest` or `unknown`. Both servers reject the last one.
+    pub(crate) fn token(&self, user: &str) -> Result<&str> {
+        match user {
+            "admin" => Ok(&self.token),
+            GUEST => Ok(&self.guest_token),
+            "unknown" => Ok(UNKNOWN_TOKEN),
+            _ => bail!("there is no user {user}"),
+        }
+    }
+
+    /// Makes all revisions before the current one too old for lists, and for watches that are not served from a
+    /// watch cache. This affects all cases.
+    pub(crate) async fn compact(&self) -> Result<()> {
+        match &self.server {
+            Running::Embedded { server, .. } => server.faults().expire_history(),
+            Running::Real { server } => {
+                let url = format!("http://{}", server.etcd_address()).parse()?;
+                let etcd = client(Config::new(url))?;
+                let all = json!({"key": "AA==", "range_end": "AA==", "count_only": true});
+                let found = post(&etcd, "/v3/kv/range", &all).await?;
+                let revision = found["header"]["revision"].clone();
+                ensure!(revision.is_string(), "etcd has no revision: {found}");
+                let compaction = json!({"revision": revision, "physical": true});
+                post(&etcd, "/v3/kv/compaction", &compaction).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Allows `user` to list and watch `resource`, a plural name of the core group, in `namespace`.
+    pub(crate) async fn allow(&self, user: &str, resource: &str, namespace: &str) -> Result<()> {
+        let verbs = ["list", "watch"];
+        match &self.server {
+            Running::Embedded { server, rules, .. } => {
+                let rule = Rule::allow(verbs, [resource]).in_namespaces([namespace]);
+                rules.borrow_mut().push(rule.for_user(user));
+                server.access().replace_rules(rules.borrow().clone());
+            }
+            Running::Real { server } => {
+                let admin = Client::try_from(server.config().await?)?;
+                let path = format!("/apis/{RBAC}/v1/namespaces/{namespace}");
+                let rule = json!({"apiGroups": [""], "resources": [resource], "verbs": verbs});
+                let metadata = json!({"name": format!("{user}-{resource}")});
+                let allowed = json!({"metadata": metadata, "rules": [rule]});
+                post(&admin, &format!("{path}/roles"), &allowed).await?;
+                let binding = json!({
+                    "metadata": metadata,
+                    "subjects": [{"kind": "User", "name": user}],
+                    "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": metadata["name"]},
+                });
+                post(&admin, &format!("{path}/rolebindings"), &binding).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sends a POST request, and returns the body of the response.
+async fn post(client: &Client, path: &str, body: &Value) -> Result<Value> {
+    let request = Request::post(path).header(CONTENT_TYPE, "application/json");
+    let response = client.request_text(request.body(serde_json::to_vec(body)?)?);
+    Ok(serde_json::from_str(&response.await?)?)
+}
+
 async fn embedded() -> Result<Connection> {
     let admin = User::new("admin").in_group("system:masters");
     let server = Server::builder()
         .enforce_namespaces(true)
         .token(TOKEN, admin)
+        .token(GUEST_TOKEN, User::new(GUEST))
+        .rules([])
         .kind(Kind::custom(
             GROUP,
             "v1",
@@ -75,11 +165,17 @@ async fn embedded() -> Result<Connection> {
         ))
         .build();
     let port = server.listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
-    let url = format!("http://{}", port.local_addr()).parse()?;
+    let config = Config::new(format!("http://{}", port.local_addr()).parse()?);
     Ok(Connection {
-        client: client(Config::new(url))?,
+        client: client(config.clone())?,
         token: TOKEN.to_owned(),
-        _server: Running::Embedded { _port: port },
+        guest_token: GUEST_TOKEN.to_owned(),
+        config,
+        server: Running::Embedded {
+            server,
+            rules: RefCell::default(),
+            _port: port,
+        },
     })
 }
 
@@ -98,17 +194,18 @@ async fn real() -> Result<Connection> {
     // Each request has its own Authorization header.
     config.auth_info = AuthInfo::default();
     Ok(Connection {
-        client: client(config)?,
+        client: client(config.clone())?,
         token: server.token().to_owned(),
-        _server: Running::Real { _server: server },
+        guest_token: server.guest_token().to_owned(),
+        config,
+        server: Running::Real { server },
     })
 }
 
 /// Creates the definition of the custom kind, and waits until the server serves the kind.
 async fn define(client: Client) -> Result<()> {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let request = Request::post(path).body(serde_json::to_vec(&definition())?)?;
-    client.request_text(request).await?;
+    post(&client, path, &definition()).await?;
     let served = async {
         loop {
             let request = Request::get(format!("/apis/{GROUP}/v1/things")).body(Vec::new())?;

@@ -94,6 +94,10 @@ fn values(answer: &Answer) -> Vec<(&Value, bool)> {
                 .map(|event| (&event["object"], is_bookmark(event)))
                 .collect()
         }
+        Answer::Lines { lines, .. } => {
+            let objects = lines.iter().flat_map(|line| &line.objects);
+            objects.map(|object| (object, false)).collect()
+        }
         Answer::Impossible(_) | Answer::Nothing => Vec::new(),
     }
 }
@@ -167,12 +171,17 @@ impl Names {
                     let kind = event["type"].as_str().unwrap_or("(no type)");
                     format!("{kind}\n{}", layout::json(&object, 2))
                 });
-                let events: String = events.collect();
-                match end {
-                    End::Received => events,
-                    End::Ended => format!("{events}(end)\n"),
-                    End::Late => format!("{events}(no event in time)\n"),
-                }
+                ended(events.collect(), *end)
+            }
+            Answer::Lines { lines, end } => {
+                let lines = lines.iter().map(|line| {
+                    let objects = line.objects.iter();
+                    let objects =
+                        objects.map(|object| layout::json(&self.renamed(object, false), 2));
+                    let objects: String = objects.collect();
+                    format!("{}\n{objects}", self.message(&line.text))
+                });
+                ended(lines.collect(), *end)
             }
             Answer::Prepared(response) if !response.is_success() => self.response(response),
             Answer::Prepared(_) | Answer::Nothing => String::new(),
@@ -303,6 +312,15 @@ impl Names {
             }
         }
         text
+    }
+}
+
+/// Returns the text of events, with the reason why the reading ended.
+fn ended(events: String, end: End) -> String {
+    match end {
+        End::Received => events,
+        End::Ended => format!("{events}(end)\n"),
+        End::Late => format!("{events}(no event in time)\n"),
     }
 }
 

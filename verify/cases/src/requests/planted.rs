@@ -35,7 +35,11 @@ impl Bug {
                 | Command::Do(request)
                 | Command::Await { request, .. }
                 | Command::Watch { request, .. } => self.request(request),
-                Command::Events { .. } | Command::Set { .. } => {}
+                Command::Events { .. }
+                | Command::Set { .. }
+                | Command::Informer(_)
+                | Command::Compact
+                | Command::Allow { .. } => {}
             }
         }
     }

@@ -255,6 +255,16 @@ Prose.
     }
 
     #[test]
+    fn a_case_that_compacts_runs_alone() {
+        let alone = |script: &str| {
+            let case = Case::parse("a", &format!("# A title\n\n{script}\n"));
+            case.unwrap().runs_alone()
+        };
+        assert!(alone("> GET /a\n\n> COMPACT"));
+        assert!(!alone("> GET /a"));
+    }
+
+    #[test]
     fn a_file_without_title_command_or_mark_is_an_error() {
         for text in [
             "> GET /a\n",

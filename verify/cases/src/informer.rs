@@ -43,7 +43,7 @@ const MORE: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Pauses after failures, much shorter than the defaults, so that a case does not take long.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(100));
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(40));
 
 /// Time after which a watch is closed because the cache accepts no change.
 const FULL_STORE: Duration = Duration::from_millis(200);

@@ -394,6 +394,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::answer::Line;
 
     fn of(body: Value) -> Answer {
         Answer::Response(Response {
@@ -409,6 +410,24 @@ mod tests {
             "name": name, "resourceVersion": revision.to_string(), "uid": uid,
             "creationTimestamp": "2026-01-31T12:00:00Z",
         }})
+    }
+
+    #[test]
+    fn events_of_a_handler_have_the_names_of_the_responses() {
+        let line = |text: &str, objects| Line {
+            text: text.to_owned(),
+            objects,
+        };
+        let lines = vec![
+            line("UPDATED", vec![object("a", 70), object("a", 900)]),
+            line("SYNCED", Vec::new()),
+        ];
+        let end = End::Ended;
+        let texts = texts(&[of(object("a", 900)), Answer::Lines { lines, end }]);
+        for name in ["\"r1\"", "\"r2\"", "\"<uid 1>\""] {
+            assert!(texts[1].contains(name), "{name}: {}", texts[1]);
+        }
+        assert!(texts[1].ends_with("SYNCED\n(end)\n"), "{}", texts[1]);
     }
 
     #[test]

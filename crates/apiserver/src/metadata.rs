@@ -24,6 +24,10 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDelet
 
 const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
+/// Maximum number of reported owners that are one controller too many. Each error contains all owners, and a
+/// client can send 100,000.
+const CONFLICTS_MAX: usize = 10;
+
 /// The metadata rules that differ between kinds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MetadataRules {
@@ -177,14 +181,15 @@ fn check_maps(object: &Object, errors: &mut Vec<FieldError>) {
 
 /// Returns an error if `new` has additional finalizers and the object is being deleted.
 fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
-    let known = old.finalizers();
-    let mut added = new.finalizers();
-    added.retain(|finalizer| !known.contains(finalizer));
-    if !old.is_deleting() || added.is_empty() {
+    if !old.is_deleting() {
         return None;
     }
-    added.sort_unstable();
-    added.dedup();
+    let known: BTreeSet<&str> = old.finalizers().into_iter().collect();
+    let added: BTreeSet<&str> = new.finalizers().into_iter().collect();
+    let added: Vec<&str> = added.difference(&known).copied().collect();
+    if added.is_empty() {
+        return None;
+    }
     let added: Vec<String> = added
         .into_iter()
         .map(|one| Quoted(one).to_string())
@@ -274,6 +279,7 @@ fn owner_errors(object: &Object) -> Vec<FieldError> {
     let list = object.meta("ownerReferences").and_then(Value::as_array);
     let mut errors = Vec::new();
     let mut controller: Option<String> = None;
+    let mut conflicts = 0;
     for owner in list.into_iter().flatten() {
         let text = |member: &str| owner[member].as_str().unwrap_or_default();
         for member in ["apiVersion", "kind", "name", "uid"] {
@@ -292,6 +298,10 @@ fn owner_errors(object: &Object) -> Vec<FieldError> {
         if owner["controller"] == true {
             let name = format!("{}/{}", text("kind"), text("name"));
             if let Some(first) = &controller {
+                conflicts += 1;
+                if conflicts > CONFLICTS_MAX {
+                    continue;
+                }
                 let all: Vec<String> = list.into_iter().flatten().map(owner_text).collect();
                 let why = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"

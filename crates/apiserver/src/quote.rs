@@ -30,7 +30,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Returns bytes in quotes as Go's `%q` does: a byte that is not part of UTF-8 text is escaped, as `\\xff`.
+/// Returns bytes in quotes as Go's `%q` does: a byte that is not part of UTF-8 text is escaped, as `\xff`.
 pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
     let mut quoted = String::from("\"");
     for chunk in bytes.utf8_chunks() {

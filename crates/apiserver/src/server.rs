@@ -5,10 +5,11 @@
 //! Guarantees:
 //! - the handle is cheap to clone. All clones share one server, which lives until the last clone, listener
 //!   and open watch are dropped;
-//! - direct calls are synchronous, except [`Server::create_all`]. They validate objects, assign revisions and produce events in the same way
-//!   as requests;
+//! - direct calls are synchronous, except [`Server::create_all`]. They validate metadata, assign revisions
+//!   and produce events in the same way as requests, and do not apply the rules of single kinds;
 //! - injected faults do not affect direct calls, and the request log does not contain direct calls;
-//! - with a data directory, direct calls block until their writes are on the disk;
+//! - with a data directory, direct calls block until their writes are on the disk, and
+//!   [`Server::create_all`] waits for them;
 //! - direct calls may write `status`, and metadata that clients can't write, such as the uid.
 
 use std::pin::Pin;
@@ -95,6 +96,10 @@ impl Server {
     /// Returns the first error. The objects before the failing object are stored.
     /// The failing object and the later objects are not stored.
     /// If the disk fails, it is unknown which objects are stored.
+    ///
+    /// # Panics
+    ///
+    /// May panic outside a tokio runtime with time enabled: the call waits for watchers that are behind.
     ///
     /// # Cancel safety
     ///

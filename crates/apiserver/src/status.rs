@@ -393,13 +393,23 @@ impl ApiError {
         error
     }
 
+    /// Returns the 422 error for an object with invalid fields, whose kind is not that of the resource.
+    pub(crate) fn invalid_kind(
+        group: &str,
+        kind: &str,
+        name: &str,
+        errors: &[FieldError],
+    ) -> ApiError {
+        let mut error = ApiError::validation(&format!("{kind}.{group}"), name, errors);
+        let details = error.0.details.get_or_insert_default();
+        group.clone_into(&mut details.group);
+        kind.clone_into(&mut details.kind);
+        error
+    }
+
     /// Returns the 422 error for a `Scale` with invalid fields.
     pub(crate) fn invalid_scale(name: &str, errors: &[FieldError]) -> ApiError {
-        let mut error = ApiError::validation("Scale.autoscaling", name, errors);
-        let details = error.0.details.get_or_insert_default();
-        "autoscaling".clone_into(&mut details.group);
-        "Scale".clone_into(&mut details.kind);
-        error
+        ApiError::invalid_kind("autoscaling", "Scale", name, errors)
     }
 
     /// Returns the 422 error for an object with invalid fields.

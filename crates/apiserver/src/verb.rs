@@ -89,7 +89,11 @@ impl Call {
             Destination::Resource(target) if self.verb.is_write() => {
                 let before = self.shared.before_write();
                 let answer = self.answer_resource(target).await;
-                self.continue_deletion(target).run().await?;
+                // The deletion of a collection can fail after it has removed objects.
+                let is_deletion = matches!(self.verb, Verb::Delete | Verb::DeleteCollection);
+                if is_deletion || (answer.is_ok() && self.verb != Verb::Create) {
+                    self.continue_deletion(target).run().await?;
+                }
                 // An error may also be based on a write that is not durable yet.
                 self.shared.settled(before).await?;
                 answer
@@ -263,13 +267,9 @@ impl Call {
     }
 
     fn update(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
+        let how = self.how(part)?;
         let object = self.sent(&target.resource)?;
-        update::update(
-            &self.shared,
-            Self::subject(target)?,
-            &object,
-            self.how(part)?,
-        )
+        update::update(&self.shared, Self::subject(target)?, &object, how)
     }
 
     fn patch(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {

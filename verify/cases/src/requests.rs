@@ -60,6 +60,8 @@ const PRINTED: usize = 60;
 struct Totals {
     programs: usize,
     commands: usize,
+    /// Number of commands whose answers have been compared.
+    compared: usize,
     /// Number of responses of kube-apiserver by method and status.
     statuses: BTreeMap<(String, u16), usize>,
     /// Number of intentional differences, by name.
@@ -177,6 +179,7 @@ impl Totals {
             Err(error) => return self.broken.push((seed, format!("{error:#}"))),
         };
         self.commands += outcome.case.steps.len();
+        self.compared += outcome.compared;
         for status in outcome.statuses {
             *self.statuses.entry(status).or_default() += 1;
         }
@@ -199,8 +202,9 @@ impl Totals {
             say(&format!("BROKEN seed {seed}: {error}"));
         }
         say(&format!(
-            "{} programs of {} commands with {requests} requests in {seconds:.1} s: {} different, {} broken",
+            "{} programs with {requests} requests in {seconds:.1} s, {} of {} commands compared: {} different, {} broken",
             self.programs,
+            self.compared,
             self.commands,
             self.different.len(),
             self.broken.len(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Parser;
 use fastrand::Rng;
 use harness::report::say;
@@ -112,11 +112,16 @@ impl Arguments {
     async fn soak(&self) -> Result<bool> {
         let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
         say(&format!("seed {seed}"));
+        ensure!(
+            !self.failures().is_empty(),
+            "no failure has this name: {:?}",
+            self.only
+        );
         let mut rng = Rng::with_seed(seed);
         let cluster = Cluster::start().await?;
+        let idle = Left::now()?;
         let client = cluster.own_client()?;
         let writers = Writers::start(&client, &mut rng, self.small, self.writes).await?;
-        let idle = Left::now()?;
         let setbacks = Setbacks::default();
         let started = Instant::now();
         let paused = writers.pause().await;

@@ -1,4 +1,4 @@
-//! Describes objects without values, as a bookmark is one: the members that a kind always serializes.
+//! Describes objects without values, such as the object of a bookmark: the members that a kind always serializes.
 //!
 //! Guarantees: the members are those that kube-apiserver 1.36 sends for a built-in kind.
 

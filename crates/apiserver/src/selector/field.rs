@@ -272,6 +272,12 @@ impl FieldSelector {
             .map(|(_, name)| name)
     }
 
+    /// Returns whether the selector requires a namespace with `metadata.namespace=`.
+    pub(crate) fn requires_namespace(&self) -> bool {
+        self.demands()
+            .any(|(source, _)| source == Source::Namespace)
+    }
+
     /// Adds the requirement `metadata.name=<name>`, for a watch of a single object.
     pub(crate) fn require_name(&mut self, name: &str) {
         self.terms.push(Term {

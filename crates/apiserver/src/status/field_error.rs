@@ -3,6 +3,7 @@
 //! [`ApiError`](super::ApiError) combines all field errors of one request into one response.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use serde_json::Value;
@@ -19,13 +20,13 @@ pub(crate) struct FieldError {
 impl FieldError {
     /// Returns the text of several errors. Equal errors are listed once.
     pub(crate) fn list(errors: &[FieldError]) -> String {
-        let mut sentences: Vec<String> = Vec::new();
-        for error in errors {
-            let sentence = format!("{}: {}", error.field, error.body);
-            if !sentences.contains(&sentence) {
-                sentences.push(sentence);
-            }
-        }
+        let mut known = BTreeSet::new();
+        // A client can cause hundreds of thousands of errors.
+        let distinct = errors
+            .iter()
+            .filter(|error| known.insert((&error.field, &error.body)));
+        let sentences = distinct.map(|error| format!("{}: {}", error.field, error.body));
+        let sentences: Vec<String> = sentences.collect();
         match sentences.as_slice() {
             [only] => only.clone(),
             several => format!("[{}]", several.join(", ")),

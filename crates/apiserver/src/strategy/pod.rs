@@ -37,8 +37,12 @@ fn prepare_update(new: &mut Object, old: &Object, part: Part) {
         return;
     }
     let class = |pod: &Object| Some(pod.get("status")?.get("qosClass")?.clone());
-    if let (None, Some(class)) = (class(new), class(old)) {
-        let mut status = new.get("status").cloned().unwrap_or_default();
+    // The type of the status is not checked, and only an object has members.
+    let has_members = new
+        .get("status")
+        .is_none_or(|status| status.is_object() || status.is_null());
+    if let (true, None, Some(class)) = (has_members, class(new), class(old)) {
+        let mut status = new.part("status");
         status["qosClass"] = class;
         new.set("status", Some(status));
     }

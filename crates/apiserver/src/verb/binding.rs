@@ -37,6 +37,8 @@ impl Call {
 
     /// Handles POST on the collection `bindings`, whose body names the pod.
     pub(super) fn bind_by_collection(&self, target: &Target) -> Result<Reply, ApiError> {
+        // The parameters are judged before the body.
+        self.how(Part::Binding)?;
         let binding = self.sent(&target.resource)?;
         let pods = self.shared.registry.pods.as_ref();
         let subject = Subject {

@@ -52,6 +52,8 @@ struct Start {
     /// If only one namespace is listed, the key does not contain the prefix `<namespace>/`.
     from: String,
     limit: Option<usize>,
+    /// Whether the list is that of one object, so that no page follows.
+    is_of_one: bool,
 }
 
 impl Page {
@@ -63,6 +65,16 @@ impl Page {
             remaining: None,
         }
     }
+}
+
+/// Returns whether a list is that of one object, whose limit Kubernetes ignores: it has one name, and also one
+/// namespace if the kind has namespaces.
+fn is_of_one(call: &ListCall<'_>, selection: &Selection) -> bool {
+    let has_key = call.namespace.is_some()
+        || !call.resource.is_namespaced()
+        || selection.fields.requires_namespace();
+    let is_first = call.options.continue_token.is_none();
+    has_key && is_first && selection.fields.required_name().is_some()
 }
 
 /// Returns one page of a list.
@@ -109,11 +121,11 @@ async fn begin(
         snapshot,
         from: String::new(),
         limit,
+        is_of_one: is_of_one(call, selection),
     };
     let exact = match options.resource_version_match.as_deref() {
         Some(matching) => matching == "Exact",
-        // As in Kubernetes, `limit` has no meaning in a list of one name.
-        None => limit.is_some() && selection.fields.required_name().is_none(),
+        None => limit.is_some() && !is_of_one(call, selection),
     };
     match options.revision()? {
         Revision::Any if cached => Ok(whole(shared.lock().storage.snapshot(collection), None)),
@@ -170,6 +182,7 @@ fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, Ap
         snapshot,
         from: token.start,
         limit,
+        is_of_one: false,
     })
 }
 
@@ -190,8 +203,7 @@ fn page(
             entries.push(Arc::clone(entry));
         }
     }
-    // As in Kubernetes, a list of one name has one page.
-    let more = range.peek().is_some() && selection.fields.required_name().is_none();
+    let more = range.peek().is_some() && !start.is_of_one;
     let revision = start.snapshot.revision;
     // An empty page has no last object, so it has no continue token either.
     let next = entries.last().filter(|_| more);
@@ -210,7 +222,7 @@ fn page(
             (_, from) => shared.remaining.lock().get(&at(from)),
         };
         let remaining = match listed {
-            Some(listed) => listed - entries.len(),
+            Some(listed) => listed.saturating_sub(entries.len()),
             None => range.count(),
         };
         shared.remaining.lock().keep(at(next), remaining);

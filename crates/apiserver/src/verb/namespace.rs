@@ -258,6 +258,7 @@ impl Emptying {
                 drop(delete_object(&self.shared, subject, &options, self.how));
                 return Some(resource.collection);
             }
+            self.found = None;
             let shared = Arc::clone(&self.shared);
             let Some(namespaces) = &shared.registry.namespaces else {
                 return None;
@@ -322,13 +323,14 @@ impl Emptying {
 
 impl Drop for Emptying {
     fn drop(&mut self) {
-        if matches!(self.stage, Stage::Done) && self.found.is_none() {
+        let is_done = matches!(self.stage, Stage::Done) && self.found.is_none();
+        if is_done || std::thread::panicking() {
             return;
         }
         let before = self.shared.before_write();
         while self.step().is_some() {}
         if let Err(cause) = self.shared.settle(before) {
-            tracing::warn!(%cause, "failed to store the deletion of a namespace whose client has disconnected; it resumes with the next deletion in the namespace");
+            tracing::warn!(%cause, "failed to store the rest of the deletion of a namespace; it resumes with the next deletion in the namespace");
         }
     }
 }

@@ -10,14 +10,15 @@ use super::delete_object::DeleteOptions;
 use super::patch::PatchBody;
 use crate::decode_error::DecodeError;
 use crate::field_validation::{Complaints, Directive, Known};
-use crate::kinds::Subresource;
+use crate::kinds::{Kind, Subresource};
 use crate::metadata::merge_owners;
 use crate::negotiate::content_type;
 use crate::object::{Object, untyped};
 use crate::protobuf::Expected;
+use crate::quote::Quoted;
 use crate::request_body::{self, Unreadable};
 use crate::resource::Resource;
-use crate::status::ApiError;
+use crate::status::{ApiError, FieldError};
 
 impl Call {
     /// Returns the value of the query parameter `fieldValidation`.
@@ -30,11 +31,39 @@ impl Call {
         let kind = &resource.kind;
         let (known, protobuf) = (resource.known(), request_body::of_kind(kind));
         let (value, complaints) = self.read(known, protobuf, &kind.kind)?;
+        if kind.custom && value.is_object() {
+            self.check_type(kind, &value)?;
+        }
         let object = Object::of_body(kind, value, &self.body);
         let mut object = object.map_err(|error| error.of_body(&self.body))?;
         self.judge(complaints, (&kind.version, &kind.kind))?;
         merge_owners(&mut object, "", &self.warnings);
         Ok(object)
+    }
+
+    /// Checks the type of a custom object, which the body must contain. That of a built-in kind can be absent.
+    fn check_type(&self, kind: &Kind, value: &Value) -> Result<(), ApiError> {
+        let text = |member: &str| value[member].as_str().unwrap_or_default();
+        let (sent, api_version) = (text("kind"), text("apiVersion"));
+        if sent.is_empty() {
+            let body = String::from_utf8_lossy(&self.body);
+            let expected = kind.kind.clone();
+            let why = format!("Object 'Kind' is missing in '{body}'");
+            return Err(DecodeError::Unrecognized { expected, why }.of_body(&self.body));
+        }
+        let expected = kind.api_version();
+        if api_version != expected {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+            )));
+        }
+        if sent != kind.kind {
+            let why = format!("must be {}", kind.kind);
+            let error = FieldError::invalid("kind", Quoted(sent).to_string(), &why);
+            let name = value["metadata"]["name"].as_str().unwrap_or_default();
+            return Err(ApiError::invalid_kind(&kind.group, sent, name, &[error]));
+        }
+        Ok(())
     }
 
     /// Parses the body as an object of the subresource's own kind, such as `Scale`.

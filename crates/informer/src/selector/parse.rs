@@ -168,9 +168,9 @@ impl<'a> Parser<'a> {
         value.parse().map_err(not_an_integer)
     }
 
-    /// Parses values in parentheses, of which some may be empty: `()`, `(,a)`, `(a,,b)`, `(a,)`.
+    /// Parses values in parentheses, of which some may be empty: `()`, `(,a)`, `(a,,b)`, `(a,,)`.
     ///
-    /// Like apimachinery, rejects two commas at the end.
+    /// Kubernetes 1.32 rejects two commas at the end, and 1.36 accepts them.
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorParseError> {
         self.expect("(", "'('")?;
         let mut values = BTreeSet::new();
@@ -191,7 +191,7 @@ impl<'a> Parser<'a> {
             let first = values.is_empty();
             self.expect(",", "a value or ','")?;
             let last = self.take_if(")");
-            let doubled = !last && self.take_if(",");
+            let doubled = self.token.text == ",";
             if first || last || doubled {
                 values.insert(String::new());
             }

@@ -61,6 +61,7 @@ fn valid_selectors_parse_and_print_in_canonical_form() {
         ("x in (,a)", "x in (,a)"),
         ("x in (a,)", "x in (,a)"),
         ("x in (a,,b)", "x in (,a,b)"),
+        ("x in (a,,)", "x in (,a)"),
         ("x in (a,,,b)", "x in (,a,b)"),
         ("x in (a,a)", "x in (a)"),
         (
@@ -130,8 +131,6 @@ fn a_parse_error_has_a_position_and_the_expectation() {
             "x in (a",
             "x in (a b)",
             "x in (a=b)",
-            "x in (a,,)",
-            "x in (,,)",
             "x in (a))",
             "x notin",
             "x (a)",
@@ -161,8 +160,6 @@ fn a_parse_error_has_a_position_and_the_expectation() {
             "x in (a" invalid selector at byte 7: found the end, expected ',' or ')'
             "x in (a b)" invalid selector at byte 8: found "b", expected ',' or ')'
             "x in (a=b)" invalid selector at byte 7: found "=", expected ',' or ')'
-            "x in (a,,)" invalid selector at byte 9: found ")", expected a value or ','
-            "x in (,,)" invalid selector at byte 8: found ")", expected a value or ','
             "x in (a))" invalid selector at byte 8: found ")", expected ',' or the end
             "x notin" invalid selector at byte 7: found the end, expected '('
             "x (a)" invalid selector at byte 2: found "(", expected one of =, ==, !=, in, notin, >, <, ',' or the end

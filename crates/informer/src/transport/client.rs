@@ -61,9 +61,9 @@ pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION")
 /// retry requests, because the reflector already retries them with backoff.
 ///
 /// With feature `http2`, all informers that use the client share one connection to a server that supports
-/// HTTP/2 over TLS. The client opens another one while 100 requests are open on a connection, because
-/// kube-apiserver accepts no more. An open watch is such a request. Without the feature, through a proxy, or over OpenSSL, each open watch has its own
-/// HTTP/1.1 connection.
+/// HTTP/2 over TLS. The client opens another one if 100 requests are open on a connection, because
+/// kube-apiserver accepts no more by default. An open watch counts as one request. Without the feature,
+/// through a proxy, or over OpenSSL, each open watch has its own HTTP/1.1 connection.
 ///
 /// With feature `http2`, TLS needs one of these sets of features of `kube-client`:
 ///

@@ -34,6 +34,17 @@ impl Difference {
         command.unwrap_or_default()
     }
 
+    /// Returns whether the command is a request with this method.
+    pub(super) fn is(&self, method: &str) -> bool {
+        self.command().split(' ').nth(1) == Some(method)
+    }
+
+    /// Returns whether the embedded server has the validation rules of the kind.
+    pub(super) fn is_of_a_validated_kind(&self) -> bool {
+        let command = self.command();
+        command.contains("/configmaps") || command.contains("/secrets")
+    }
+
     /// Returns both answers, if they are responses.
     pub(super) fn responses(&self) -> Option<(&Response, &Response)> {
         let [real, embedded] = &self.answers;

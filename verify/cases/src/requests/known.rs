@@ -42,12 +42,15 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
     let (of_real, of_embedded) = (Invalid::of(real), Invalid::of(embedded));
     match (of_real, of_embedded) {
         // kube-apiserver validates an object before it looks for another one with the same name.
-        (Some(invalid), None) if embedded.is_success() || embedded.status == 409 => {
+        (Some(invalid), None)
+            if embedded.is_success() || (embedded.status == 409 && difference.is("POST")) =>
+        {
             if invalid.is_of_a_type() {
                 return Some(TYPES);
             }
             // The rules of metadata are the same for all kinds, and the embedded server has them.
             let is_of_kind = !invalid.0.is_empty() && invalid.of_metadata().is_empty();
+            let is_of_kind = is_of_kind && !difference.is_of_a_validated_kind();
             return is_of_kind.then_some(RULES);
         }
         (Some(invalid), Some(found)) => {
@@ -55,7 +58,9 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
                 return Some(POD);
             }
             let has_same_metadata = invalid.of_metadata() == found.of_metadata();
-            let is_of_kind = found.0.len() < invalid.0.len() && has_same_metadata;
+            let is_part = found.0.iter().all(|cause| invalid.0.contains(cause));
+            let is_of_kind = is_part && found.0.len() < invalid.0.len() && has_same_metadata;
+            let is_of_kind = is_of_kind && !difference.is_of_a_validated_kind();
             return is_of_kind.then_some(RULES);
         }
         _ => {}
@@ -65,17 +70,24 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
     }
     let (only_real, only_embedded) = difference.lines();
     match (&*only_real, &*only_embedded) {
-        // The typed server omits an empty member.
+        // The typed server omits an empty member. Those of metadata are compared.
         ([], [line])
-            if [": {},", ": [],", ": null,"]
+            if [": {},", ": [],"].iter().any(|end| line.ends_with(end))
+                && ![
+                    "\"labels\"",
+                    "\"annotations\"",
+                    "\"finalizers\"",
+                    "\"ownerReferences\"",
+                ]
                 .iter()
-                .any(|end| line.ends_with(end)) =>
+                .any(|member| line.starts_with(member)) =>
         {
             Some(TYPES)
         }
         // kube-apiserver stores that the subresource manages the replicas, in a new revision.
         ([one], [other])
             if difference.command().ends_with("/scale")
+                && !difference.is("GET")
                 && [one, other]
                     .iter()
                     .all(|line| line.starts_with("\"resourceVersion\"")) =>
@@ -182,7 +194,7 @@ mod tests {
     fn only_rules_of_the_kind_may_be_missing() {
         let named = |real, embedded| name(&between("> POST /a", real, embedded));
         let created = || response(201, json!({}));
-        assert_eq!(named(invalid(&["data[k]"]), created()), Some(RULES));
+        assert_eq!(named(invalid(&["spec.x"]), created()), Some(RULES));
         assert_eq!(named(invalid(&["metadata.labels"]), created()), None);
         assert_eq!(
             named(invalid(&["metadata.labels", "data"]), created()),

@@ -23,6 +23,7 @@ bugs! {
         Lost: "every tenth event of a watch is lost",
         Generation: "the generation of a replica set is always 1",
         Created: "a create responds with 200",
+        Keys: "an invalid key of a ConfigMap is accepted",
     }
 }
 
@@ -59,6 +60,12 @@ impl Bug {
                 change(request, |body| {
                     let metadata = body.get_mut("metadata").and_then(Value::as_object_mut);
                     metadata.map(|metadata| metadata.remove("finalizers"));
+                });
+            }
+            Self::Keys if request.target.contains("/configmaps") => {
+                change(request, |body| {
+                    let data = body.get_mut("data").and_then(Value::as_object_mut);
+                    data.map(|data| data.remove("not a key"));
                 });
             }
             Self::LabelSelector => drop_parameter(request, "labelSelector="),

@@ -27,6 +27,8 @@ pub(super) struct Outcome {
     pub(super) case: Case,
     /// Method and status of each response of kube-apiserver.
     pub(super) statuses: Vec<(String, u16)>,
+    /// Number of commands whose answers have been compared.
+    pub(super) compared: usize,
     /// Names of the intentional differences. Nothing after one that may have changed an object is compared.
     pub(super) known: Vec<&'static str>,
     /// The first difference that is not intentional.
@@ -63,9 +65,11 @@ impl Sides {
         if let Some(bug) = self.bug {
             bug.answer(&mut embedded);
         }
+        let length = case.steps.len();
         let mut outcome = Outcome {
             statuses: statuses(&case, &real),
             case,
+            compared: length,
             known: known::settle(&mut real),
             difference: None,
         };
@@ -105,6 +109,7 @@ impl Outcome {
             };
             self.known.push(name);
             if !known::is_harmless(&found) {
+                self.compared = end;
                 return;
             }
             passed.insert(at);

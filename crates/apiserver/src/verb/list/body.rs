@@ -224,6 +224,11 @@ fn envelope(
             let api_version = json!(resource.kind.api_version());
             let kind = json!(format!("{}List", resource.kind.kind));
             if resource.kind.custom {
+                // Only lists of custom kinds always have this member.
+                let mut metadata = metadata;
+                if page.continue_token.is_none() {
+                    metadata["continue"] = json!("");
+                }
                 let head = format!("{{\"apiVersion\":{api_version},\"items\":[");
                 (
                     head,

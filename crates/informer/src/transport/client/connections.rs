@@ -1,9 +1,10 @@
 //! [`Connections`] distributes the requests of a client to several connections, so that no connection has
-//! more open responses than a server accepts.
+//! more open responses than kube-apiserver accepts by default.
 //!
 //! An HTTP/2 server limits the concurrent requests on a connection. hyper queues a request above the limit
 //! until another one ends. An informer's watch ends after minutes, so the request would wait for as long.
 //! client-go's transport opens another connection instead.
+//! A server or a proxy with a lower limit still delays the requests above its limit.
 //!
 //! Guarantees:
 //! - A request uses the first connection with fewer than [`OPEN_MAX`] open responses. If there is none, it

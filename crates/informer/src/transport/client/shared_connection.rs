@@ -3,7 +3,8 @@
 //!
 //! Guarantees:
 //! - All informers that use the client share one connection to a server that selects `h2` in ALPN. A further
-//!   connection is opened only while 100 requests are open on each ([`Connections`]). With any other server,
+//!   connection is opened if 100 requests are open on each ([`Connections`]), and after a server has announced
+//!   the end of a connection or no request has begun on it for 90 s (hyper's default). With any other server,
 //!   each open watch has its own HTTP/1.1 connection.
 //! - A dead HTTP/2 connection is detected within 45 s ([`PING_INTERVAL`] plus [`PING_TIMEOUT`]). All requests
 //!   on this connection then fail.

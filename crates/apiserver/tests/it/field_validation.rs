@@ -203,7 +203,7 @@ async fn only_the_metadata_of_a_custom_kind_is_validated() {
     let kind = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Cluster);
     let server = builder().kind(kind).build();
     let uri = "/apis/example.com/v1/widgets";
-    let body = r#"{"metadata":{"name":"a","foo":1},"spec":{"any":{"thing":1,"thing":2}}}"#;
+    let body = r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","foo":1},"spec":{"any":{"thing":1,"thing":2}}}"#;
     let made = write(&server, "POST", uri, "", body).await;
     assert_eq!(
         warnings(&made),

@@ -73,7 +73,7 @@ async fn built_in_lists_start_with_metadata_and_custom_ones_end_with_it() {
         "{custom}"
     );
     assert!(
-        custom.ends_with("],\"kind\":\"WidgetList\",\"metadata\":{\"resourceVersion\":\"2\"}}\n"),
+        custom.ends_with("],\"kind\":\"WidgetList\",\"metadata\":{\"continue\":\"\",\"resourceVersion\":\"2\"}}\n"),
         "{custom}"
     );
 }

@@ -76,7 +76,7 @@ async fn a_new_object_starts_with_the_status_of_its_kind() {
     let kind = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
     let server = builder().kind(kind).build();
     let widgets = "/apis/example.com/v1/namespaces/default/widgets";
-    let body = json!({"metadata": {"name": "a"}, "status": sent});
+    let body = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "status": sent});
     let made = with(&server, "POST", widgets, &body).await;
     assert_eq!((made.code, made.json.get("status")), (201, None));
 }

@@ -43,15 +43,15 @@ async fn custom_kinds_and_leases_cannot_be_updated_without_a_revision() {
             json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "w"}}),
         ])
         .build();
-    for path in [
-        "example.com/v1/namespaces/default/widgets",
-        "coordination.k8s.io/v1/namespaces/default/leases",
+    for (version, kind, plural) in [
+        ("example.com/v1", "Widget", "widgets"),
+        ("coordination.k8s.io/v1", "Lease", "leases"),
     ] {
         let reply = with(
             &server,
             "PUT",
-            &format!("/apis/{path}/w"),
-            &json!({"metadata": {"name": "w"}}),
+            &format!("/apis/{version}/namespaces/default/{plural}/w"),
+            &json!({"apiVersion": version, "kind": kind, "metadata": {"name": "w"}}),
         )
         .await;
         assert_eq!(reply.code, 422);

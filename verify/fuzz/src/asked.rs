@@ -107,7 +107,10 @@ const PLAIN: [&str; 2] = ["404 page not found\n", "400 Bad Request"];
 fn is_known_500(message: &str) -> bool {
     let is_revision = message.contains("strconv.ParseUint: parsing ");
     let causes = [": invalid syntax", ": value out of range"];
+    // kube-apiserver returns the validation errors of a binding as they are.
+    let is_of_binding = message.starts_with("target.") || message.starts_with("[target.");
     message == "resourceVersion should not be set on objects to be created"
+        || is_of_binding
         || is_revision && causes.iter().any(|cause| message.ends_with(cause))
 }
 

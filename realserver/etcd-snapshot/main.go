@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
@@ -20,6 +21,9 @@ const (
 	name = "default"
 	peer = "http://localhost:2380"
 )
+
+// Maximum time for a snapshot. That of a run of the soak takes less than a second.
+const saveMax = time.Minute
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -33,7 +37,9 @@ func run(arguments []string) error {
 	switch {
 	case len(arguments) == 3 && arguments[0] == "save":
 		endpoints := clientv3.Config{Endpoints: arguments[1:2]}
-		_, err := manager.Save(context.Background(), endpoints, arguments[2])
+		ctx, cancel := context.WithTimeout(context.Background(), saveMax)
+		defer cancel()
+		_, err := manager.Save(ctx, endpoints, arguments[2])
 		return err
 	case len(arguments) == 4 && arguments[0] == "restore":
 		bump, err := strconv.ParseUint(arguments[3], 10, 64)

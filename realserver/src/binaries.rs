@@ -101,7 +101,7 @@ impl Binaries {
     /// first snapshot would build otherwise.
     ///
     /// # Errors
-    /// Returns an error if [`ASSETS`] is set, because that folder has no such program, or if the build fails.
+    /// Returns an error if `KUBEBUILDER_ASSETS` is set, because that folder has no such program, or if the build fails.
     pub fn prepare_snapshots(&self) -> Result<()> {
         self.snapshots().map(drop)
     }

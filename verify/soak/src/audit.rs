@@ -1,10 +1,15 @@
 //! Reads the audit logs of kube-apiserver, and compares them with the requests that [`Wire`]s observed.
 //!
-//! Guarantees: a list in an audit log that no wire observed, or that it observed as another request, is an
-//! error. The logs can grow and can be replaced by longer ones between two calls of [`Logs::read`].
+//! Guarantees:
+//! - A list or watch in an audit log that no wire observed, that it observed as another request, or that is in
+//!   the logs twice, is an error: a layer between the wire and the server has sent or repeated it.
+//! - A request that a wire observed with a successful response, and that is in no log, is an error, so an empty
+//!   log is one.
+//!
+//! kube-apiserver writes the start of a request to the log before it handles the request.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::{BufRead as _, BufReader, Seek as _, SeekFrom},
     path::{Path, PathBuf},
@@ -25,10 +30,15 @@ pub(crate) const POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Polic
 /// Names of the audit logs in the folder of the control plane, one for each kube-apiserver.
 pub(crate) const FILES: [&str; 2] = ["audit-1.log", "audit-2.log"];
 
+/// Start of a line of an audit log.
+const EVENT: &str = r#"{"kind":"Event""#;
+
 /// The audit logs, with the position up to which they were read.
 #[derive(Debug)]
 pub(crate) struct Logs {
     files: Vec<(PathBuf, u64)>,
+    /// The audit ids of all requests so far.
+    received: BTreeSet<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -63,6 +73,7 @@ impl Logs {
         let file = |name: &&str| (folder.join(name), 0);
         Self {
             files: FILES.iter().map(file).collect(),
+            received: BTreeSet::new(),
         }
     }
 
@@ -71,6 +82,7 @@ impl Logs {
     /// # Errors
     /// Returns an error if a log can't be read.
     pub(crate) fn read(&mut self, wires: &BTreeMap<String, Arc<Wire>>) -> Result<Audited> {
+        let answered = answered(wires);
         let mut audited = Audited::default();
         for (path, position) in &mut self.files {
             let Ok(mut file) = File::open(&*path) else {
@@ -88,22 +100,45 @@ impl Logs {
                 }
                 *position += length as u64;
                 // A killed server leaves half a line, which the first line of the next one continues.
-                if let Ok(event) = serde_json::from_str::<Event>(&line) {
-                    audited.note(&event, wires);
+                let event = &line[line.rfind(EVENT).unwrap_or_default()..];
+                match serde_json::from_str::<Event>(event) {
+                    Ok(event) => audited.note(&event, wires, &mut self.received),
+                    Err(error) => audited.wrong.push(format!("audit log: {error}: {line}")),
                 }
             }
         }
+        audited.compare(&answered, &self.received);
         Ok(audited)
     }
 }
 
+/// Returns the audit ids of all requests with a successful response.
+fn answered(wires: &BTreeMap<String, Arc<Wire>>) -> Vec<String> {
+    let of = |wire: &Arc<Wire>| {
+        let requests = wire.requests().into_iter().enumerate();
+        let answered = requests.filter(|(_, sent)| (200..300).contains(&sent.status));
+        let ids = answered.map(|(number, _)| wire.audit_id(number));
+        ids.collect::<Vec<_>>()
+    };
+    wires.values().flat_map(of).collect()
+}
+
 impl Audited {
-    fn note(&mut self, event: &Event, wires: &BTreeMap<String, Arc<Wire>>) {
+    fn note(
+        &mut self,
+        event: &Event,
+        wires: &BTreeMap<String, Arc<Wire>>,
+        received: &mut BTreeSet<String>,
+    ) {
         let Some(id) = event.audit_id.strip_prefix(AUDIT_PREFIX) else {
             return;
         };
         if event.stage == "RequestReceived" {
             self.requests += 1;
+            if !received.insert(event.audit_id.clone()) {
+                let line = format!("audit log: {} was received twice", event.audit_id);
+                self.wrong.push(line);
+            }
         }
         let code = event
             .response_status
@@ -115,6 +150,19 @@ impl Audited {
         if let Err(wrong) = check(id, event, code, wires) {
             self.wrong
                 .push(format!("audit log: {}: {wrong:#}", event.request_uri));
+        }
+    }
+
+    /// Reports the requests that had a successful response, and that no server received.
+    fn compare(&mut self, answered: &[String], received: &BTreeSet<String>) {
+        let missing: Vec<_> = answered
+            .iter()
+            .filter(|id| !received.contains(*id))
+            .collect();
+        if let Some(first) = missing.first() {
+            let count = missing.len();
+            let line = format!("audit log: {count} answered requests are missing, such as {first}");
+            self.wrong.push(line);
         }
     }
 }
@@ -139,7 +187,7 @@ fn check(
         "{name} sent request {number} as {:?}, and the server received {kind:?}",
         sent.kind
     );
-    let is_error = code.is_some_and(|code| code >= 400);
+    let is_error = sent.status >= 400 || code.is_some_and(|code| code >= 400);
     let differs = code.is_some_and(|code| sent.status != 0 && sent.status != code);
     anyhow::ensure!(
         !is_error || !differs,
@@ -157,13 +205,45 @@ mod tests {
     fn wrong(id: &str, query: &str) -> Vec<String> {
         let wire = Wire::new("large1.0");
         wire.record(Kind::Watch);
-        let wires = BTreeMap::from([("large1.0".to_owned(), wire)]);
+        let wires = wires(wire);
         let line = format!(
             r#"{{"auditID":"{id}","requestURI":"/api/v1/pods?{query}","stage":"RequestReceived"}}"#
         );
         let mut audited = Audited::default();
-        audited.note(&serde_json::from_str(&line).unwrap(), &wires);
+        let event = serde_json::from_str(&line).unwrap();
+        audited.note(&event, &wires, &mut BTreeSet::new());
         audited.wrong
+    }
+
+    fn wires(wire: Arc<Wire>) -> BTreeMap<String, Arc<Wire>> {
+        BTreeMap::from([(wire.name().to_owned(), wire)])
+    }
+
+    #[test]
+    fn a_request_that_is_received_twice_or_not_at_all_is_found() {
+        let folder = std::env::temp_dir().join(format!("soak-audit-{}", fastrand::u64(..)));
+        std::fs::create_dir(&folder).unwrap();
+        let wire = Wire::new("large1.0");
+        let number = wire.record(Kind::Watch);
+        wire.answered(number, http::StatusCode::OK);
+        let wires = wires(wire);
+        let mut logs = Logs::new(&folder);
+        let empty = logs.read(&wires).unwrap().wrong;
+        assert!(
+            empty[0].contains("1 answered requests are missing"),
+            "{empty:?}"
+        );
+        let line = format!(
+            r#"{EVENT},"auditID":"soak-large1.0-0","requestURI":"/api/v1/pods?watch=1","stage":"RequestReceived"}}"#
+        );
+        // The first line continues that of a killed server.
+        std::fs::write(folder.join(FILES[0]), format!("{}{line}\n", &line[..30])).unwrap();
+        assert_eq!(logs.read(&wires).unwrap().wrong, Vec::<String>::new());
+        std::fs::write(folder.join(FILES[1]), format!("{line}\nno event\n")).unwrap();
+        let wrong = logs.read(&wires).unwrap().wrong;
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(wrong[0].contains("received twice"), "{wrong:?}");
+        assert!(wrong[1].contains("no event"), "{wrong:?}");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use tokio::{
 
 use crate::{
     cluster::Cluster,
+    figures::Requests,
     object::{NAMESPACES, patch},
     proxy::Disturbance,
     setback::Setbacks,
@@ -96,6 +97,24 @@ impl Failure {
         !matches!(self, Self::Roll | Self::EtcdKilled | Self::ProxyDelays)
     }
 
+    /// Returns what shows that the failure has had no effect, if it has had none. `sources` is the number of
+    /// all sources.
+    pub(crate) fn missing_effect(self, requests: &Requests, sources: usize) -> Option<String> {
+        let breaks_all = matches!(
+            self,
+            Self::ApiServerKilled | Self::RestoreBumped | Self::RestoreBack | Self::ProxyCuts
+        );
+        let reconnected = requests.reconnected;
+        if breaks_all && reconnected < sources {
+            return Some(format!(
+                "only {reconnected} of {sources} sources reconnected"
+            ));
+        }
+        let restores = matches!(self, Self::RestoreBumped | Self::RestoreBack);
+        let has_none = restores && requests.reasons == 0;
+        has_none.then(|| "no source has noticed the restore".to_owned())
+    }
+
     /// Injects the failure, and returns when the servers work again.
     ///
     /// Returns the pause of the writers if the failure needs one.
@@ -122,7 +141,11 @@ impl Failure {
             }
             Self::RestoreBack => return parts.restore_back().await.map(Some),
             Self::ProxyCuts => parts.repeat(Disturbance::Cut).await,
-            Self::ProxyTruncates => parts.repeat(Disturbance::Truncate).await,
+            Self::ProxyTruncates => {
+                parts.repeat(Disturbance::Truncate).await;
+                // Otherwise a connection without bytes so far would be truncated during the checks.
+                parts.cluster.proxy.disturb(Disturbance::Pass);
+            }
             Self::ProxyDelays => {
                 let delay = Duration::from_millis(parts.rng.u64(100..800));
                 parts.cluster.proxy.disturb(Disturbance::Delay(delay));
@@ -164,8 +187,9 @@ impl Parts<'_> {
         }
     }
 
-    /// Restores etcd from a snapshot that is older than the last writes.
-    async fn restore(&mut self, bump: u64) -> Result<Pause> {
+    /// Restores etcd from a snapshot that is older than the last writes. Returns the pause of the writers, and
+    /// the number of requests of each wire before the restored servers started.
+    async fn restore(&mut self, bump: u64) -> Result<(Pause, Vec<usize>)> {
         let pause = self.writers.pause().await;
         let plane = &mut self.cluster.plane;
         let file: PathBuf = plane.folder().join("snapshot.db");
@@ -181,9 +205,10 @@ impl Parts<'_> {
         plane.kill_api_server();
         plane.kill_etcd();
         tokio::task::block_in_place(|| plane.restore_snapshot(&file, bump))?;
+        let before = self.wires.iter().map(|wire| wire.count()).collect();
         plane.start_etcd()?;
         plane.start_api_server().await?;
-        Ok(pause)
+        Ok((pause, before))
     }
 
     /// Restores etcd so that its revisions are used again, and waits until every informer has probed.
@@ -191,8 +216,7 @@ impl Parts<'_> {
     /// A watch from a revision that the server has not reached is not rejected. Only a probe, before new
     /// writes reach the revision, shows that the server went back.
     async fn restore_back(&mut self) -> Result<Pause> {
-        let before: Vec<usize> = self.wires.iter().map(|wire| wire.count()).collect();
-        let pause = self.restore(0).await?;
+        let (pause, before) = self.restore(0).await?;
         let until = Instant::now() + PROBED_WITHIN;
         loop {
             let all = self.wires.iter().zip(&before);

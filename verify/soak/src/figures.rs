@@ -9,8 +9,16 @@ use crate::wire::{Kind, Sent, Wire};
 /// Width of the intervals in which reconnects are counted.
 const BUCKET: Duration = Duration::from_millis(100);
 
-/// Number of sources that may reconnect at the same time.
+/// Number of sources of a group that may reconnect at the same time.
 const FEW: usize = 20;
+
+/// The sources of the large or of the small informers that have sent a request after a failure.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    reconnected: usize,
+    /// Maximum number of sources that sent their first request within [`BUCKET`].
+    busiest: usize,
+}
 
 /// The requests of the informers after a failure.
 #[derive(Debug, Default)]
@@ -24,17 +32,20 @@ pub(crate) struct Requests {
     pub(crate) busiest: usize,
     /// Time between the first reconnect and the last.
     pub(crate) spread: Duration,
+    /// The large and the small informers.
+    groups: [Group; 2],
 }
 
 impl Requests {
     /// Counts the requests of `wires` after the first ones, whose numbers are `before`.
     pub(crate) fn since(wires: &[Arc<Wire>], before: &[usize]) -> Self {
         let mut counted = Self::default();
-        let mut reconnects: Vec<Instant> = Vec::new();
+        let mut reconnects: [Vec<Instant>; 2] = Default::default();
         for (wire, before) in wires.iter().zip(before) {
             let requests = wire.requests();
             let new = &requests[*before..];
-            let group = if wire.name().starts_with("small") {
+            let is_small = wire.name().starts_with("small");
+            let group = if is_small {
                 &mut counted.small
             } else {
                 &mut counted.large
@@ -43,8 +54,16 @@ impl Requests {
                 *group.entry(sent.kind).or_default() += 1;
             }
             counted.reasons += new.iter().filter(|sent| sent.reason.is_some()).count();
-            reconnects.extend(new.first().map(|sent: &Sent| sent.at));
+            reconnects[usize::from(is_small)].extend(new.first().map(|sent: &Sent| sent.at));
         }
+        for (group, times) in counted.groups.iter_mut().zip(&mut reconnects) {
+            times.sort_unstable();
+            *group = Group {
+                reconnected: times.len(),
+                busiest: busiest(times),
+            };
+        }
+        let mut reconnects = reconnects.concat();
         reconnects.sort_unstable();
         counted.reconnected = reconnects.len();
         counted.busiest = busiest(&reconnects);
@@ -69,9 +88,12 @@ impl Requests {
         format!("{large}; {small}")
     }
 
-    /// Returns whether at most half of the sources reconnected within [`BUCKET`]. Few sources count as spread.
+    /// Returns whether at most half of the sources of each group reconnected within [`BUCKET`]. Up to [`FEW`]
+    /// sources count as spread.
     pub(crate) fn is_spread(&self) -> bool {
-        self.busiest <= FEW || self.busiest * 2 <= self.reconnected
+        let is_spread =
+            |group: &Group| group.busiest <= FEW || group.busiest * 2 <= group.reconnected;
+        self.groups.iter().all(is_spread)
     }
 
     /// Returns the number of requests of a kind.
@@ -154,6 +176,31 @@ pub(crate) const HEADER: &str = "failure                             back   equa
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_group_must_be_spread() {
+        let group = |reconnected, busiest| Group {
+            reconnected,
+            busiest,
+        };
+        let is_spread = |groups| {
+            Requests {
+                groups,
+                ..Requests::default()
+            }
+            .is_spread()
+        };
+        assert!(is_spread([group(70, 35), group(1000, 500)]));
+        assert!(is_spread([group(20, 20), group(0, 0)]));
+        assert!(
+            !is_spread([group(70, 36), group(1000, 10)]),
+            "the large ones"
+        );
+        assert!(
+            !is_spread([group(70, 3), group(1000, 501)]),
+            "the small ones"
+        );
+    }
 
     #[test]
     fn the_busiest_interval_is_that_with_most_reconnects() {

@@ -126,14 +126,23 @@ impl Fleet {
 
     /// Ends all informers, and waits for their tasks at most `within`.
     ///
-    /// Returns the names of the informers whose tasks have not ended.
+    /// Returns what is wrong: tasks that have not ended or have panicked, illegal events, and lists without a
+    /// reason since the last check.
     pub(crate) async fn stop(mut self, within: Duration) -> Vec<String> {
         self.subjects.iter_mut().for_each(Subject::stop);
-        let all = async { while self.tasks.join_next().await.is_some() {} };
+        let mut found = Vec::new();
+        let all = async {
+            while let Some(ended) = self.tasks.join_next().await {
+                found.extend(ended.err().map(|error| error.to_string()));
+            }
+        };
         // The informers that have not ended are found below.
         let _ = tokio::time::timeout(within, all).await;
         let running = self.subjects.iter().filter(|subject| !subject.is_ended());
-        running.map(Subject::describe).collect()
+        found.extend(running.map(|subject| format!("{} has not ended", subject.describe())));
+        found.extend(self.wrong());
+        found.extend(self.wires.iter().flat_map(|wire| wire.unjustified()));
+        found
     }
 }
 

@@ -84,6 +84,8 @@ struct Soak {
     violations: Vec<String>,
     /// Memory after the first failure.
     resident_mib: Option<u64>,
+    /// Number of successful writes up to the last failure.
+    done: u64,
 }
 
 impl Arguments {
@@ -144,6 +146,7 @@ impl Arguments {
             rng,
             violations: settled.first,
             resident_mib: None,
+            done: 0,
         };
         let rate = soak.calibrate(self.writes).await?;
         let figures = soak.fail_for(self).await?;
@@ -242,6 +245,15 @@ impl Soak {
         let resident_mib = resident_mib()?;
         self.setbacks.set(false);
         let mut found = audited.wrong;
+        found.extend(failure.missing_effect(&requests, self.fleet.wires.len()));
+        if settled.objects == 0 {
+            found.push("the server has no objects".to_owned());
+        }
+        let (done, _) = self.writers.counts();
+        if done == self.done {
+            found.push("no write has succeeded since the last failure".to_owned());
+        }
+        self.done = done;
         if failure.breaks_connections() && !requests.is_spread() {
             let (busiest, reconnected) = (requests.busiest, requests.reconnected);
             found.push(format!(
@@ -293,8 +305,8 @@ impl Soak {
     /// Ends everything, checks that nothing remains, and returns all violations.
     async fn end(self, idle: &Left) -> Result<Vec<String>> {
         let mut violations = self.violations;
-        let running = self.fleet.stop(ENDED_WITHIN).await;
-        violations.extend(running.iter().map(|name| format!("{name} has not ended")));
+        let found = self.fleet.stop(ENDED_WITHIN).await;
+        violations.extend(found.iter().map(|found| format!("at the end: {found}")));
         drop((self.writers, self.client));
         let until = Instant::now() + ENDED_WITHIN;
         while !idle.holds()? && Instant::now() < until {

@@ -192,6 +192,11 @@ impl Wire {
         self.observed.lock().requests.get(number).copied()
     }
 
+    /// Returns the audit id of the request with this number.
+    pub(crate) fn audit_id(&self, number: usize) -> String {
+        format!("{AUDIT_PREFIX}{}-{number}", self.name)
+    }
+
     /// Returns the number of requests so far.
     pub(crate) fn count(&self) -> usize {
         self.observed.lock().requests.len()
@@ -228,8 +233,7 @@ impl Wire {
     ) -> Result<Response<Watched>, kube_client::Error> {
         let kind = Kind::of(request.uri().query().unwrap_or(""));
         let number = self.record(kind);
-        let id = format!("{AUDIT_PREFIX}{}-{number}", self.name);
-        if let Ok(id) = HeaderValue::try_from(id) {
+        if let Ok(id) = HeaderValue::try_from(self.audit_id(number)) {
             request.headers_mut().insert(AUDIT_ID, id);
         }
         let response = shared.send(request).await?;
@@ -268,7 +272,7 @@ impl Wire {
         number
     }
 
-    fn answered(&self, number: usize, status: StatusCode) {
+    pub(crate) fn answered(&self, number: usize, status: StatusCode) {
         let mut observed = self.observed.lock();
         observed.requests[number].status = status.as_u16();
         drop(observed);
@@ -370,7 +374,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_told_apart_by_their_query() {
+    fn the_query_determines_the_kind_of_a_request() {
         let kinds = [
             ("limit=500&resourceVersion=", Kind::List),
             ("limit=500&continue=abc", Kind::Page),
@@ -395,7 +399,7 @@ mod tests {
         assert!(!lists.sent(Kind::List), "nothing happened");
         assert!(lists.sent(Kind::Watch));
         lists.reason();
-        assert!(lists.sent(Kind::Watch), "of another source of time");
+        assert!(lists.sent(Kind::Watch));
         assert!(lists.sent(Kind::List) && lists.sent(Kind::Stream));
         lists.complete();
         assert!(!lists.sent(Kind::Stream));

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tower_service::Service as _;
 
-use crate::ask::{Watch, builder, delete, request, with};
+use crate::ask::{Reply, Watch, builder, delete, request, with};
 use crate::wire::{connect, loopback};
 
 /// Number of written objects, five times the default length of a watcher's queue.
@@ -43,30 +43,25 @@ async fn count_events(mut watch: Watch, event_type: &str) -> (usize, bool) {
     (events.count(), trace.ends_with("end\n"))
 }
 
+/// Deletes `path` on a server with all objects, and returns the server, the response, and what a watch of the
+/// objects received.
+async fn deleted(path: &str) -> (Server, Reply, (usize, bool)) {
+    let server = builder().seed(config_maps(OBJECTS)).build();
+    let uri = format!("{CONFIG_MAPS}?watch=1&resourceVersion={OBJECTS}");
+    let events = count_events(Watch::open(&server, &uri).await, "DELETED");
+    let (reply, events) = tokio::join!(delete(&server, path), events);
+    (server, reply, events)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_watcher_receives_every_deletion_of_a_collection() {
-    let server = builder().seed(config_maps(OBJECTS)).build();
-    let watch = Watch::open(
-        &server,
-        &format!("{CONFIG_MAPS}?watch=1&resourceVersion=5000"),
-    )
-    .await;
-    let events = count_events(watch, "DELETED");
-    let (reply, events) = tokio::join!(delete(&server, CONFIG_MAPS), events);
+    let (_, reply, events) = deleted(CONFIG_MAPS).await;
     assert_eq!((reply.code, events), (200, (OBJECTS, false)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watcher_receives_every_deletion_of_a_namespace() {
-    let server = builder().seed(config_maps(OBJECTS)).build();
-    let watch = Watch::open(
-        &server,
-        &format!("{CONFIG_MAPS}?watch=1&resourceVersion=5000"),
-    )
-    .await;
-    let events = count_events(watch, "DELETED");
-    let deletion = delete(&server, "/api/v1/namespaces/many");
-    let (reply, events) = tokio::join!(deletion, events);
+    let (server, reply, events) = deleted("/api/v1/namespaces/many").await;
     assert_eq!(reply.json["status"]["phase"], "Terminating");
     assert!(server.get("v1", "namespaces", "many").is_none());
     assert_eq!(events, (OBJECTS, false));

@@ -157,3 +157,16 @@ async fn the_remaining_count_is_that_of_the_listed_state_after_the_store_went_ba
     assert_eq!((second.revision(), second.names()), ("6", vec!["c"]));
     assert_eq!(second.json["metadata"]["remainingItemCount"], 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_name_in_all_namespaces_has_pages_and_one_object_has_not() {
+    let server = pods(&["m/a", "n/a", "n/b"]);
+    let named = "fieldSelector=metadata.name%3Da&limit=1";
+    let first = get(&server, &format!("{PODS}?{named}")).await;
+    assert_eq!(first.names(), ["a"]);
+    let uri = format!("{}&fieldSelector=metadata.name%3Da", next(&first, 1));
+    let second = get(&server, &uri).await;
+    assert_eq!(second.json["items"][0]["metadata"]["namespace"], "n");
+    let one = get(&server, &format!("/api/v1/namespaces/n/pods?{named}")).await;
+    assert_eq!((one.names(), one.continue_token()), (vec!["a"], None));
+}

@@ -114,3 +114,24 @@ async fn finalizers_of_custom_kinds_require_no_domain() {
     let path = "/apis/example.com/v1/namespaces/default/widgets";
     assert_eq!(with(&server, "POST", path, &widget).await.code, 201);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_response_to_many_controllers_is_bounded() {
+    let server = builder().build();
+    let owner = |nth: usize| json!({"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": nth.to_string(), "controller": true});
+    let owners: Vec<_> = (0..500).map(owner).collect();
+    let body = json!({"metadata": {"name": "a", "ownerReferences": owners}});
+    let reply = with(
+        &server,
+        "POST",
+        "/api/v1/namespaces/default/configmaps",
+        &body,
+    )
+    .await;
+    assert_eq!(reply.code, 422);
+    // Each error contains all 500 owners.
+    assert_eq!(
+        reply.json["details"]["causes"].as_array().unwrap().len(),
+        10
+    );
+}

@@ -12,8 +12,8 @@ mod subject;
 mod writer;
 mod cluster;
 mod fleet;
-mod failure;
 mod figures;
+mod failure;
 mod run;
 
 use std::process::ExitCode;

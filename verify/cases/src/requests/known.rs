@@ -57,6 +57,9 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
             if invalid.is_of_a_pod() && found.is_of_a_pod() {
                 return Some(POD);
             }
+            if invalid.has_object_with_managers() && !found.has_object_with_managers() {
+                return Some(APPLY);
+            }
             let has_same_metadata = invalid.of_metadata() == found.of_metadata();
             let is_part = found.0.iter().all(|cause| invalid.0.contains(cause));
             let is_of_kind = is_part && found.0.len() < invalid.0.len() && has_same_metadata;
@@ -130,11 +133,20 @@ impl<'a> Invalid<'a> {
 
     /// Returns whether a patch has resulted in a value of another type than that of the field.
     fn is_of_a_type(&self) -> bool {
-        const MESSAGES: [&str; 2] = ["error decoding from json", "unrecognized type:"];
+        const MESSAGES: [&str; 3] = [
+            "error decoding from json",
+            "unrecognized type:",
+            "json: cannot unmarshal ",
+        ];
         let is_type = |message: &str| MESSAGES.iter().any(|part| message.contains(part));
         self.0
             .iter()
             .any(|(field, message)| *field == "patch" && is_type(message))
+    }
+
+    /// Returns whether the only cause is a patch, whose message contains an object with `managedFields`.
+    fn has_object_with_managers(&self) -> bool {
+        matches!(&*self.0, [("patch", message)] if message.contains(r#"\"managedFields\":"#))
     }
 
     fn is_of_a_pod(&self) -> bool {
@@ -206,6 +218,24 @@ mod tests {
         assert_eq!(named(both, invalid(&["metadata.name"])), None);
         assert_eq!(named(created(), invalid(&["data"])), None);
         assert_eq!(named(created(), response(200, json!({}))), None);
+    }
+
+    #[test]
+    fn an_object_in_a_message_has_managers_only_in_kubernetes() {
+        let of = |message: &str| {
+            let causes = json!([{"field": "patch", "message": message}]);
+            response(422, json!({"details": {"causes": causes}}))
+        };
+        let named = |real, embedded| name(&between("> PATCH /a", real, embedded));
+        let with = || of(r#"Invalid value: "{\"managedFields\":[]}": why"#);
+        assert_eq!(
+            named(with(), of(r#"Invalid value: "{}": why"#)),
+            Some(APPLY)
+        );
+        assert_eq!(named(of("one"), of("other")), None);
+        assert_eq!(named(with(), invalid(&["metadata.labels"])), Some(APPLY));
+        let wrong_type = || of("json: cannot unmarshal string into Go struct field");
+        assert_eq!(named(wrong_type(), response(200, json!({}))), Some(TYPES));
     }
 
     #[test]

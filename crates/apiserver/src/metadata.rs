@@ -119,6 +119,20 @@ impl MetadataRules {
     }
 }
 
+/// Returns the errors of changed metadata that `ValidateObjectMeta` finds for a core kind.
+///
+/// A kind that calls the function after checks of its own calls this in [`Hooks::validate_update`].
+///
+/// [`Hooks::validate_update`]: crate::strategy::Hooks::validate_update
+pub(crate) fn check_changed(old: &Object, new: &Object) -> Vec<FieldError> {
+    if new.get("metadata") == old.get("metadata") {
+        return Vec::new();
+    }
+    let mut errors = check(new);
+    errors.extend(unqualified(&new.finalizers(), "metadata.finalizers"));
+    errors
+}
+
 /// Validates the metadata of an object, except for the name, as `ValidateObjectMeta` does.
 fn check(object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();

@@ -271,19 +271,17 @@ impl IncludeObject {
 /// Returns the encoding of a response that is not an object of a kind, such as an error.
 ///
 /// Returns `None` if the server supports no alternative of the `Accept` header.
-fn plain(accept: &str, protobuf: bool) -> Option<Encoding> {
+fn plain(accept: &str) -> Option<Encoding> {
     select(accept, None, |encoding, conversion| {
-        let is_supported = protobuf || encoding == Encoding::Json;
-        (conversion.is_none() && is_supported).then_some(encoding)
+        conversion.is_none().then_some(encoding)
     })
 }
 
 /// Returns the encoding of error responses, which is JSON if the client accepts no supported media type.
 ///
-/// `kind` is the kind of the requested object, if any. Protobuf is not supported for a custom kind.
-pub(crate) fn errors_in(headers: &HeaderMap, kind: Option<&Kind>) -> Encoding {
-    let protobuf = kind.is_none_or(|kind| !kind.custom);
-    plain(&accept(headers), protobuf).unwrap_or(Encoding::Json)
+/// Errors are available in protobuf also for custom kinds, whose objects are not.
+pub(crate) fn errors_in(headers: &HeaderMap) -> Encoding {
+    plain(&accept(headers)).unwrap_or(Encoding::Json)
 }
 
 /// Where a document that is not an object of a kind is served, which determines the accepted media types.
@@ -312,7 +310,7 @@ pub(crate) fn document_in(headers: &HeaderMap, route: Route) -> Result<Encoding,
         }
         Route::Handler => {}
     }
-    plain(&accept, true).ok_or_else(|| not_acceptable(&accept))
+    plain(&accept).ok_or_else(|| not_acceptable(&accept))
 }
 
 /// Returns the encoding of the aggregated discovery document, or `None` if the client requests a plain one.

@@ -163,11 +163,7 @@ impl Arrived {
 
     /// Returns the encoding of an error response to this request: JSON or protobuf.
     fn error_encoding(&self) -> Encoding {
-        let target = self.destination.target();
-        errors_in(
-            &self.parts.headers,
-            target.map(|target| &target.resource.kind),
-        )
+        errors_in(&self.parts.headers)
     }
 
     async fn answer<B>(self, body: B) -> Result<Reply, ApiError>

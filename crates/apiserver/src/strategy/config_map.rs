@@ -2,6 +2,7 @@
 
 use super::config_data::{SIZE_MAX, check_immutable, check_keys, decoded_size, map};
 use super::{Hooks, Part};
+use crate::metadata;
 use crate::object::Object;
 use crate::quote::Quoted;
 use crate::status::FieldError;
@@ -38,6 +39,7 @@ fn validate(config: &Object) -> Vec<FieldError> {
 
 fn validate_update(old: &Object, new: &Object, _part: Part) -> Vec<FieldError> {
     let mut errors = check_immutable(old, new, &["data", "binaryData"]);
+    errors.extend(metadata::check_changed(old, new));
     errors.extend(validate(new));
     errors
 }

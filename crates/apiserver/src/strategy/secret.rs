@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::config_data::{SIZE_MAX, check_immutable, check_keys, decoded_size, map};
 use super::{Hooks, Part};
 use crate::go_json;
+use crate::metadata;
 use crate::object::{Object, json_type};
 use crate::status::FieldError;
 
@@ -117,6 +118,7 @@ fn validate_update(old: &Object, new: &Object, _part: Part) -> Vec<FieldError> {
         errors.push(FieldError::invalid("type", kind, "field is immutable"));
     }
     errors.extend(check_immutable(old, new, &["data"]));
+    errors.extend(metadata::check_changed(old, new));
     errors.extend(validate(new));
     errors
 }

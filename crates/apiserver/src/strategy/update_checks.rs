@@ -8,11 +8,14 @@
 use crate::metadata::Function::{self, Object, Update};
 use crate::metadata::MetadataRules;
 
-/// Kinds that call only `ValidateObjectMetaUpdate`.
-const UPDATE: [&str; 20] = [
+/// Kinds that call only `ValidateObjectMetaUpdate`, or call `ValidateObjectMeta` after checks of their own, as
+/// ConfigMaps and Secrets do.
+const UPDATE: [&str; 22] = [
+    "configmaps",
     "podtemplates",
     "replicationcontrollers",
     "resourcequotas",
+    "secrets",
     "services",
     "customresourcedefinitions.apiextensions.k8s.io",
     "daemonsets.apps",

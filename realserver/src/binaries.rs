@@ -1,7 +1,8 @@
-//! Builds kube-apiserver and etcd with Go, once per version.
+//! Builds kube-apiserver, etcd and kube-controller-manager with Go, once per version.
 //!
 //! Guarantees: the versions are those in the `go.mod` files of this package, unless a caller selects another
 //! version of Kubernetes, or the environment variable [`ASSETS`] names a folder with executables.
+//! kube-controller-manager has the version of kube-apiserver, and is built when it is needed first.
 
 use std::{
     fs,
@@ -9,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 /// Name of the environment variable with the path of a folder that contains `kube-apiserver` and `etcd`, as
 /// `setup-envtest` of controller-runtime installs them.
@@ -23,8 +24,21 @@ pub struct Binaries {
     pub(crate) api_server: PathBuf,
     pub(crate) etcd: PathBuf,
     versions: [(&'static str, String); 2],
-    /// Folder for the program that [`Binaries::snapshots`] builds; `None` if it was not passed.
-    target: Option<PathBuf>,
+    origin: Origin,
+}
+
+/// Where executables come from.
+#[derive(Clone, Debug)]
+enum Origin {
+    /// The folder that [`ASSETS`] names.
+    Installed(PathBuf),
+    /// Go modules: those of this package, or of another version of Kubernetes.
+    Built {
+        /// Folder of all executables, by name and version.
+        folder: PathBuf,
+        /// The other version, such as `v1.32.9`.
+        version: Option<String>,
+    },
 }
 
 impl Binaries {
@@ -42,7 +56,7 @@ impl Binaries {
         // The servers run in another folder, so a relative path would not be found.
         match std::env::var_os(ASSETS) {
             Some(folder) => Self::installed(&absolute(Path::new(&folder))?),
-            None => Self::built(&absolute(target)?, &sources().join("kube-apiserver")),
+            None => Self::built(&absolute(target)?, None),
         }
     }
 
@@ -53,11 +67,7 @@ impl Binaries {
     /// Returns an error if the version does not exist or can't be built with the installed Go.
     pub fn of_version(target: &Path, version: &str) -> Result<Self> {
         let version = format!("v{}", version.trim_start_matches('v'));
-        let target = absolute(target)?;
-        let folder = target.join("realserver/modules").join(&version);
-        let source = folder.join("kube-apiserver");
-        write_module(&source, &version)?;
-        Self::built(&target, &source)
+        Self::built(&absolute(target)?, Some(version))
     }
 
     fn installed(folder: &Path) -> Result<Self> {
@@ -76,14 +86,15 @@ impl Binaries {
             api_server,
             etcd,
             versions: [("kube-apiserver", version), ("etcd", etcd_version)],
-            target: None,
+            origin: Origin::Installed(folder.to_owned()),
         })
     }
 
-    /// Builds kube-apiserver from the folder `source`, and etcd.
-    fn built(target: &Path, source: &Path) -> Result<Self> {
+    /// Builds kube-apiserver, in the version `version` if there is one, and etcd.
+    fn built(target: &Path, version: Option<String>) -> Result<Self> {
         let folder = target.join("realserver");
-        let (api_server, version) = built(source, KUBERNETES, &folder)?;
+        let source = kubernetes("kube-apiserver", &folder, version.as_deref())?;
+        let (api_server, api_server_version) = built(&source, KUBERNETES, &folder)?;
         let (etcd, etcd_version) = built(
             &sources().join("etcd"),
             "go.etcd.io/etcd/server/v3",
@@ -92,9 +103,41 @@ impl Binaries {
         Ok(Self {
             api_server,
             etcd,
-            versions: [("kube-apiserver", version), ("etcd", etcd_version)],
-            target: Some(folder),
+            versions: [
+                ("kube-apiserver", api_server_version),
+                ("etcd", etcd_version),
+            ],
+            origin: Origin::Built { folder, version },
         })
+    }
+
+    /// Builds kube-controller-manager, which the first
+    /// [`ControlPlane::start_controllers`](crate::ControlPlane::start_controllers) would build otherwise.
+    ///
+    /// # Errors
+    /// Returns an error if `KUBEBUILDER_ASSETS` names a folder without it, or if the build fails.
+    pub fn prepare_controllers(&self) -> Result<()> {
+        self.controller_manager().map(drop)
+    }
+
+    /// Returns kube-controller-manager in the version of kube-apiserver. Builds it if it does not exist, which
+    /// takes about 3 minutes on 2 cores.
+    ///
+    /// # Errors
+    /// Returns an error if the folder of [`ASSETS`] has no such program, or if the build fails.
+    pub(crate) fn controller_manager(&self) -> Result<PathBuf> {
+        const NAME: &str = "kube-controller-manager";
+        match &self.origin {
+            Origin::Installed(folder) => {
+                let path = folder.join(NAME);
+                ensure!(path.exists(), "{ASSETS}: {} is missing", path.display());
+                Ok(path)
+            }
+            Origin::Built { folder, version } => {
+                let source = kubernetes(NAME, folder, version.as_deref())?;
+                Ok(built(&source, KUBERNETES, folder)?.0)
+            }
+        }
     }
 
     /// Builds the program for [`ControlPlane::save_snapshot`](crate::ControlPlane::save_snapshot), which the
@@ -111,9 +154,9 @@ impl Binaries {
     /// # Errors
     /// Returns an error if [`ASSETS`] is set, because that folder has no such program, or if the build fails.
     pub(crate) fn snapshots(&self) -> Result<PathBuf> {
-        let folder = self.target.as_ref();
-        let folder = folder
-            .with_context(|| format!("unset {ASSETS}: snapshots of etcd need a build with Go"))?;
+        let Origin::Built { folder, .. } = &self.origin else {
+            bail!("unset {ASSETS}: snapshots of etcd need a build with Go");
+        };
         let source = sources().join("etcd-snapshot");
         Ok(built(&source, "go.etcd.io/etcd/etcdutl/v3", folder)?.0)
     }
@@ -129,8 +172,19 @@ fn sources() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Writes the Go module of the version `version` of kube-apiserver into the folder `source`, unless it exists.
-fn write_module(source: &Path, version: &str) -> Result<()> {
+/// Returns the folder with the Go module of a program of Kubernetes. Writes it below `folder` if `version` is
+/// another version than that of this package.
+fn kubernetes(name: &str, folder: &Path, version: Option<&str>) -> Result<PathBuf> {
+    let Some(version) = version else {
+        return Ok(sources().join(name));
+    };
+    let source = folder.join("modules").join(version).join(name);
+    write_module(&source, name, version)?;
+    Ok(source)
+}
+
+/// Writes the Go module of the version `version` of a program into the folder `source`, unless it exists.
+fn write_module(source: &Path, name: &str, version: &str) -> Result<()> {
     let path = source.join("go.mod");
     if path.exists() {
         return Ok(());
@@ -144,13 +198,10 @@ fn write_module(source: &Path, version: &str) -> Result<()> {
     let of_kubernetes =
         of_kubernetes.with_context(|| format!("can't download {module}: {text}"))?;
     let of_kubernetes = fs::read_to_string(&of_kubernetes).context(of_kubernetes)?;
-    let text = module_text(&of_kubernetes, version)?;
+    let text = module_text(&of_kubernetes, name, version)?;
     fs::create_dir_all(source).with_context(|| format!("can't make {}", source.display()))?;
-    fs::copy(
-        sources().join("kube-apiserver/main.go"),
-        source.join("main.go"),
-    )
-    .context("can't copy main.go")?;
+    fs::copy(sources().join(name).join("main.go"), source.join("main.go"))
+        .context("can't copy main.go")?;
     // An interrupted download must not leave a module without its sums.
     let unfinished = source.join("unfinished.mod");
     fs::write(&unfinished, text).context("can't write go.mod")?;
@@ -164,11 +215,11 @@ fn write_module(source: &Path, version: &str) -> Result<()> {
     fs::rename(&unfinished, &path).context("can't write go.mod")
 }
 
-/// Returns the text of a `go.mod` that builds the version `version` of kube-apiserver.
+/// Returns the text of a `go.mod` that builds the version `version` of the program `name`.
 ///
 /// Kubernetes replaces its own modules by folders of its repository. `of_kubernetes`, the text of its
 /// `go.mod`, lists them. The result replaces each by its published version instead: `v0.32.9` for `v1.32.9`.
-fn module_text(of_kubernetes: &str, version: &str) -> Result<String> {
+fn module_text(of_kubernetes: &str, name: &str, version: &str) -> Result<String> {
     let staging = version.replacen("v1.", "v0.", 1);
     ensure!(staging != version, "{version} is no version of Kubernetes");
     let replaced = of_kubernetes.lines().filter_map(|line| {
@@ -181,7 +232,7 @@ fn module_text(of_kubernetes: &str, version: &str) -> Result<String> {
     let replaced: String = replaced.collect();
     ensure!(!replaced.is_empty(), "{version} replaces no module");
     Ok(format!(
-        "module kube-apiserver\n\ngo 1.26.0\n\nrequire {KUBERNETES} {version}\n\nreplace (\n{replaced})\n"
+        "module {name}\n\ngo 1.26.0\n\nrequire {KUBERNETES} {version}\n\nreplace (\n{replaced})\n"
     ))
 }
 
@@ -233,7 +284,7 @@ fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)
     Ok((binary, version))
 }
 
-/// Returns the linker flags that set the version variables of kube-apiserver.
+/// Returns the linker flags that set the version variables of a program of Kubernetes.
 ///
 /// Without the flags, kube-apiserver emulates version 0.0 and does not start. etcd ignores the flags.
 fn linker_flags(version: &str) -> String {
@@ -280,14 +331,14 @@ mod tests {
     #[test]
     fn the_module_of_another_version_replaces_the_modules_of_kubernetes() {
         let of_kubernetes = "module k8s.io/kubernetes\n\nreplace (\n\tk8s.io/api => ./staging/src/k8s.io/api\n\tx => y v1\n)\nreplace k8s.io/cri-api => ./staging/src/k8s.io/cri-api\n";
-        let text = module_text(of_kubernetes, "v1.32.9").unwrap();
+        let text = module_text(of_kubernetes, "kube-apiserver", "v1.32.9").unwrap();
         let replaced = "replace (\n\tk8s.io/api => k8s.io/api v0.32.9\n\tk8s.io/cri-api => k8s.io/cri-api v0.32.9\n)\n";
         assert!(text.ends_with(replaced), "{text}");
         assert!(
             text.contains("\nrequire k8s.io/kubernetes v1.32.9\n"),
             "{text}"
         );
-        assert!(module_text(of_kubernetes, "v2.0.0").is_err());
+        assert!(module_text(of_kubernetes, "kube-apiserver", "v2.0.0").is_err());
     }
 
     #[test]

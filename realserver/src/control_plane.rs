@@ -30,13 +30,13 @@ const ASK: Duration = Duration::from_millis(100);
 /// Folder of etcd's data, in the folder of the control plane.
 pub(crate) const DATA: &str = "data";
 
-/// A running kube-apiserver with its own etcd. Dropping this value ends both processes and removes their
-/// data.
+/// A running kube-apiserver with its own etcd. Dropping this value ends all processes and removes their data.
 #[derive(Debug)]
 pub struct ControlPlane {
     // The fields are dropped in this order: the processes end before their folder is removed.
     pub(crate) api_server: Process,
     pub(crate) second: Option<Process>,
+    pub(crate) controllers: Option<Process>,
     pub(crate) etcd: Process,
     pub(crate) folder: Folder,
     pub(crate) binaries: Binaries,
@@ -94,6 +94,7 @@ impl ControlPlane {
         let mut started = Self {
             api_server,
             second: None,
+            controllers: None,
             etcd,
             folder,
             binaries: binaries.clone(),
@@ -115,6 +116,44 @@ impl ControlPlane {
     pub async fn restart_api_server(&mut self) -> Result<()> {
         self.kill_api_server();
         self.start_api_server().await
+    }
+
+    /// Starts kube-controller-manager with controllers, such as `namespace-controller`, and kills one that
+    /// runs. `*` is all controllers that are on by default, and `-NAME` is off. Does not wait until the
+    /// controllers work, which takes some seconds. Blocks the thread while it builds the program, which
+    /// [`Binaries::prepare_controllers`] does before.
+    ///
+    /// # Errors
+    /// Returns an error if the program can't be built or started. [`check_alive`](Self::check_alive) returns an
+    /// error if it ends, which it does if it does not know a name.
+    pub fn start_controllers(&mut self, names: &[impl AsRef<str>]) -> Result<()> {
+        self.stop_controllers();
+        let binary = self.binaries.controller_manager()?;
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        let arguments = [
+            format!("--kubeconfig={}", self.kubeconfig().display()),
+            format!("--controllers={}", names.join(",")),
+            // It serves only metrics and its health.
+            "--secure-port=0".to_owned(),
+            // One process runs, so there is nothing to elect.
+            "--leader-elect=false".to_owned(),
+            // `serviceaccount-token-controller` signs with the key that kube-apiserver verifies.
+            "--service-account-private-key-file=certs/apiserver.key".to_owned(),
+            "--root-ca-file=certs/apiserver.crt".to_owned(),
+        ];
+        let process = Process::start(
+            "kube-controller-manager",
+            &binary,
+            &arguments,
+            &self.folder.0,
+        )?;
+        self.controllers = Some(process);
+        Ok(())
+    }
+
+    /// Kills kube-controller-manager, if it runs.
+    pub fn stop_controllers(&mut self) {
+        self.controllers = None;
     }
 
     /// Returns the path of the kubeconfig for kube-apiserver. The user of the kubeconfig is in the group
@@ -163,8 +202,9 @@ impl ControlPlane {
     /// Returns an error if a process has ended. The error contains the last line of the process's log.
     pub fn check_alive(&mut self) -> Result<()> {
         self.etcd.check_alive()?;
-        if let Some(second) = &mut self.second {
-            second.check_alive()?;
+        let others = [&mut self.second, &mut self.controllers];
+        for process in others.into_iter().flatten() {
+            process.check_alive()?;
         }
         self.api_server.check_alive()
     }

@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Build and run a real kube-apiserver and etcd on loopback, until Ctrl-C
 ///
 /// Prints the path of a kubeconfig when the server is ready. The first build takes about 8 minutes on 2 cores
-/// and needs Go. If `KUBEBUILDER_ASSETS` is set, and --version is not, the executables in that folder are used
+/// and needs Go; that of kube-controller-manager takes 4 more. If `KUBEBUILDER_ASSETS` is set, and --version is not, the executables in that folder are used
 /// instead.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask apiserver")]
@@ -24,6 +24,10 @@ struct Arguments {
     /// Version of Kubernetes to build, such as 1.32.9, instead of the one in `go.mod`
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
+    /// Controllers of kube-controller-manager to run, such as `namespace-controller`, or `*` for all; separated by
+    /// commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    controllers: Vec<String>,
     /// Flags for kube-apiserver, such as `--feature-gates=WatchList=false`
     #[arg(
         trailing_var_arg = true,
@@ -60,6 +64,9 @@ async fn run(arguments: &Arguments) -> Result<()> {
         let mut started = ControlPlane::start_with(&binaries, &arguments.flags).await?;
         for (name, version) in binaries.versions() {
             eprintln!("{name} {version}");
+        }
+        if !arguments.controllers.is_empty() {
+            started.start_controllers(&arguments.controllers)?;
         }
         let kubeconfig = started.kubeconfig();
         writeln!(std::io::stdout(), "{}", kubeconfig.display()).context("can't print")?;

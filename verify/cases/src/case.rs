@@ -90,12 +90,16 @@ impl Case {
         first.trim_start_matches("# ")
     }
 
-    /// Returns whether the case affects all cases that run at the same time.
-    pub(crate) fn runs_alone(&self) -> bool {
-        let commands = self.steps.iter().map(|step| &step.command);
-        commands
-            .into_iter()
-            .any(|command| *command == Command::Compact)
+    /// Returns whether the case compacts, which affects all cases that run at the same time.
+    pub(crate) fn compacts(&self) -> bool {
+        let mut commands = self.steps.iter().map(|step| &step.command);
+        commands.any(|command| *command == Command::Compact)
+    }
+
+    /// Returns whether the case runs controllers, which act on all objects of the server.
+    pub(crate) fn has_controllers(&self) -> bool {
+        let mut commands = self.steps.iter().map(|step| &step.command);
+        commands.any(|command| matches!(command, Command::Controllers { .. }))
     }
 
     /// Returns the text of the file.
@@ -255,13 +259,14 @@ Prose.
     }
 
     #[test]
-    fn a_case_that_compacts_runs_alone() {
-        let alone = |script: &str| {
-            let case = Case::parse("a", &format!("# A title\n\n{script}\n"));
-            case.unwrap().runs_alone()
+    fn cases_that_affect_others_are_found() {
+        let affects = |script: &str| {
+            let case = Case::parse("a", &format!("# A title\n\n{script}\n")).unwrap();
+            [case.compacts(), case.has_controllers()]
         };
-        assert!(alone("> GET /a\n\n> COMPACT"));
-        assert!(!alone("> GET /a"));
+        assert_eq!(affects("> GET /a\n\n> COMPACT"), [true, false]);
+        assert_eq!(affects("> CONTROLLERS namespace-controller"), [false, true]);
+        assert_eq!(affects("> GET /a"), [false, false]);
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Compact,
     /// Allows a user to list and watch a resource in the namespace of the case.
     Allow { user: String, resource: String },
+    /// Runs controllers of kube-controller-manager until the end of the case.
+    Controllers { names: Vec<String> },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +72,8 @@ impl Command {
             | Self::Set { .. }
             | Self::Informer(_)
             | Self::Compact
-            | Self::Allow { .. } => None,
+            | Self::Allow { .. }
+            | Self::Controllers { .. } => None,
         }
     }
 
@@ -150,7 +153,10 @@ impl Command {
                 user: user.to_owned(),
                 resource: resource.to_owned(),
             },
-            ("COMPACT" | "ALLOW", _) => bail!("{word} has other words"),
+            ("CONTROLLERS", _) if !rest.is_empty() => Self::Controllers {
+                names: rest.split(' ').map(str::to_owned).collect(),
+            },
+            ("COMPACT" | "ALLOW" | "CONTROLLERS", _) => bail!("{word} has other words"),
             _ => {
                 let command = InformerCommand::parse(word, rest, lines)?;
                 return Ok(command.map(Self::Informer));
@@ -272,6 +278,7 @@ mod tests {
             &["AWAIT x GET /a"],
             &["COMPACT all"],
             &["ALLOW guest"],
+            &["CONTROLLERS"],
             &["STOP"],
         ] {
             let parsed = Command::parse(lines, "");

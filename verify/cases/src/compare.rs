@@ -66,11 +66,18 @@ impl Arguments {
         };
         let selected: Vec<_> = all.iter().filter(is_selected).collect();
         ensure!(!selected.is_empty(), "no case has such a name");
+        if selected.iter().any(|case| case.has_controllers()) {
+            self.target.prepare_controllers()?;
+        }
         let server = self.target.start().await?;
         let begun = Instant::now();
         let run = |case| self.is_as_expected(case, &server, &divergences);
+        // The embedded server does not run controllers for a case.
+        let runs_alone = |case: &Case| {
+            case.compacts() || (case.has_controllers() && self.target == Target::Apiserver)
+        };
         let (alone, together): (Vec<_>, Vec<_>) =
-            selected.iter().copied().partition(|case| case.runs_alone());
+            selected.iter().copied().partition(|case| runs_alone(case));
         let results = stream::iter(together).map(run);
         let mut results: Vec<_> = results.buffer_unordered(AT_ONCE).collect().await;
         for case in alone {

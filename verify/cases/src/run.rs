@@ -69,6 +69,14 @@ struct Watch {
 /// Returns an error if the namespace can't be created, if a command can't be sent, or if a response breaks
 /// off. An error response of the server is an answer.
 pub(crate) async fn run(case: &Case, connection: &Connection) -> Result<Vec<Answer>> {
+    let answers = answers(case, connection).await;
+    if case.has_controllers() {
+        connection.stop_controllers().await;
+    }
+    answers
+}
+
+async fn answers(case: &Case, connection: &Connection) -> Result<Vec<Answer>> {
     let namespace = namespace(&case.name);
     let mut run = Run {
         connection,
@@ -183,6 +191,10 @@ impl Run<'_> {
             Command::Allow { user, resource } => {
                 let namespace = &self.variables["ns"];
                 self.connection.allow(user, resource, namespace).await?;
+                Ok(Answer::Nothing)
+            }
+            Command::Controllers { names } => {
+                self.connection.start_controllers(names).await?;
                 Ok(Answer::Nothing)
             }
         }

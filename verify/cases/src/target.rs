@@ -11,7 +11,10 @@ use kube_client::{Client, Config, config::AuthInfo};
 use kube_informer_apiserver::{Kind, Listening, Rule, Scope, Server, User};
 use kube_informer_realserver::{Binaries, ControlPlane};
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::Mutex,
+    time::{sleep, timeout},
+};
 
 /// The servers that can run the cases.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
@@ -43,7 +46,7 @@ enum Running {
         _port: Listening,
     },
     Real {
-        server: Box<ControlPlane>,
+        server: Mutex<Box<ControlPlane>>,
     },
 }
 
@@ -59,7 +62,10 @@ const GROUP: &str = "cases.example.com";
 /// Time within which kube-apiserver serves a new custom kind. It usually takes less than 1 s.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Interval between two requests for the custom kind.
+/// Time within which controllers delete something after their start.
+const CONTROLLED_WITHIN: Duration = Duration::from_secs(120);
+
+/// Interval between two requests for something that a server or a controller does.
 const ASK: Duration = Duration::from_millis(100);
 
 /// Bearer token of the user `admin` of the embedded server.
@@ -82,6 +88,14 @@ impl Target {
             Self::Apiserver => real().await,
         }
     }
+
+    /// Builds kube-controller-manager if this server needs it for controllers.
+    pub(crate) fn prepare_controllers(self) -> Result<()> {
+        match self {
+            Self::Embedded => Ok(()),
+            Self::Apiserver => binaries()?.prepare_controllers(),
+        }
+    }
 }
 
 impl Connection {
@@ -101,7 +115,8 @@ impl Connection {
         match &self.server {
             Running::Embedded { server, .. } => server.faults().expire_history(),
             Running::Real { server } => {
-                let url = format!("http://{}", server.etcd_address()).parse()?;
+                let address = server.lock().await.etcd_address();
+                let url = format!("http://{address}").parse()?;
                 let etcd = client(Config::new(url))?;
                 let all = json!({"key": "AA==", "range_end": "AA==", "count_only": true});
                 let found = post(&etcd, "/v3/kv/range", &all).await?;
@@ -124,7 +139,7 @@ impl Connection {
                 server.access().replace_rules(rules.borrow().clone());
             }
             Running::Real { server } => {
-                let admin = Client::try_from(server.config().await?)?;
+                let admin = Client::try_from(server.lock().await.config().await?)?;
                 let path = format!("/apis/{RBAC}/v1/namespaces/{namespace}");
                 let rule = json!({"apiGroups": [""], "resources": [resource], "verbs": verbs});
                 let metadata = json!({"name": format!("{user}-{resource}")});
@@ -139,6 +154,58 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Runs controllers of kube-controller-manager until [`stop_controllers`](Self::stop_controllers), and
+    /// returns when they work. The embedded server does the work of the controllers that it has itself.
+    pub(crate) async fn start_controllers(&self, names: &[String]) -> Result<()> {
+        let Running::Real { server } = &self.server else {
+            return Ok(());
+        };
+        let admin = {
+            let mut server = server.lock().await;
+            server.start_controllers(names)?;
+            Client::try_from(server.config().await?)?
+        };
+        let work = timeout(CONTROLLED_WITHIN, deleted_by_controllers(&admin)).await;
+        server.lock().await.check_alive()?;
+        work.context("the controllers do nothing")?
+    }
+
+    /// Ends the controllers, if they run.
+    pub(crate) async fn stop_controllers(&self) {
+        if let Running::Real { server } = &self.server {
+            server.lock().await.stop_controllers();
+        }
+    }
+}
+
+/// Returns when the garbage collector has deleted an object without an owner, and the namespace controller has
+/// removed the namespace of the object.
+async fn deleted_by_controllers(client: &Client) -> Result<()> {
+    let path = "/api/v1/namespaces";
+    let namespace = json!({"metadata": {"name": "controllers-work"}});
+    post(client, path, &namespace).await?;
+    let owner =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "missing", "uid": "missing"});
+    let path = format!("{path}/controllers-work");
+    let object = json!({"metadata": {"name": "owned", "ownerReferences": [owner]}});
+    post(client, &format!("{path}/configmaps"), &object).await?;
+    until_missing(client, &format!("{path}/configmaps/owned")).await?;
+    client
+        .request_text(Request::delete(&path).body(Vec::new())?)
+        .await?;
+    until_missing(client, &path).await
+}
+
+async fn until_missing(client: &Client, path: &str) -> Result<()> {
+    loop {
+        let request = Request::get(path).body(Vec::new())?;
+        match client.request_text(request).await {
+            Ok(_) => sleep(ASK).await,
+            Err(kube_client::Error::Api(status)) if status.code == 404 => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
@@ -179,10 +246,14 @@ async fn embedded() -> Result<Connection> {
     })
 }
 
-async fn real() -> Result<Connection> {
+fn binaries() -> Result<Binaries> {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| harness::report::workspace().join("target"), Into::into);
-    let binaries = Binaries::get(&target)?;
+    Binaries::get(&target)
+}
+
+async fn real() -> Result<Connection> {
+    let binaries = binaries()?;
     let (_, version) = &binaries.versions()[0];
     ensure!(
         version.starts_with(VERSION),
@@ -198,7 +269,9 @@ async fn real() -> Result<Connection> {
         token: server.token().to_owned(),
         guest_token: server.guest_token().to_owned(),
         config,
-        server: Running::Real { server },
+        server: Running::Real {
+            server: Mutex::new(server),
+        },
     })
 }
 

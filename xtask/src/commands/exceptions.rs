@@ -48,6 +48,7 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 11] = [
         &[
             "cargo xtask apiserver",
             "cargo xtask apiserver --version 1.32.9",
+            "cargo xtask apiserver --controllers namespace-controller,garbage-collector-controller",
             "cargo xtask apiserver --feature-gates=WatchList=false -v=4",
             "cargo xtask conformance cases --target apiserver --write --case NAME",
         ],

@@ -40,7 +40,8 @@ impl Bug {
                 | Command::Set { .. }
                 | Command::Informer(_)
                 | Command::Compact
-                | Command::Allow { .. } => {}
+                | Command::Allow { .. }
+                | Command::Controllers { .. } => {}
             }
         }
     }

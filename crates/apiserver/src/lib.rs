@@ -122,7 +122,7 @@
 //! | old object states that are no longer in the history, but that unfinished lists and watches still need | 1 GiB | lists that began before the write of the newest dropped event are aborted; watches whose queues contain dropped events end |
 //! | lists and initial events in transfer | 64 million objects | responses that began over a minute ago are aborted; if this frees too little, the new request receives 429 |
 //! | other responses over 4 KiB in transfer | 512 MiB, minus 8 bytes for each object that the previous row counts | as for lists, but a write never receives 429: its response is aborted instead |
-//! | connections | 20,000, with 1,000 streams each | further connections wait |
+//! | connections | 20,000, with 100 streams each, as in kube-apiserver | further connections wait |
 //! | time for a request head or a handshake | 32 s | the connection ends |
 //! | idle connection | 32 s on HTTP/1.1, 90 to 180 s on HTTP/2 | the connection ends |
 //! | peer that does not read | 5 minutes | the connection ends |

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: built-in kinds are accepted as JSON and protobuf, custom kinds only as JSON.
 //! A body without a media type, or with the media type `*/*`, is parsed as JSON.
-//! For any other media type, the response is a 415 that lists the accepted media types.
+//! Any media type that the kind does not accept is rejected with a 415 that lists the accepted ones.
 
 use http::HeaderMap;
 use serde_json::Value;

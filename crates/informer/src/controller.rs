@@ -294,8 +294,9 @@ where
 
     /// Applies queued changes to the store, and delivers them to the handlers.
     ///
-    /// Stops after at least [`Bounds::batch`] changes, or when the queue is empty or [`Self::room`] is 0.
-    /// Returns true only in the first case, in which the queue may contain more changes to pop.
+    /// Stops after at least [`Bounds::batch`] changes, when the queue is empty, or when the handlers have no room
+    /// for more changes ([`Self::room`] is 0). Returns true only if it stopped because of the number of changes:
+    /// then the caller can call it again immediately.
     async fn pop(&mut self) -> bool {
         let batch = self.parts.bounds.batch;
         let mut told = 0;

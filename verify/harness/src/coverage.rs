@@ -7,7 +7,7 @@ use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
 use crate::seeds::Origin;
 
-/// Number of runs with fixed seeds in which each required behavior must occur once on average.
+/// Each required behavior must occur at least once in this number of runs with fixed seeds, on average.
 const ONCE_PER: usize = 20;
 
 /// Number of occurrences of each behavior.

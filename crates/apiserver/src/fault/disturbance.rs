@@ -222,7 +222,8 @@ impl Disturbance {
         }
     }
 
-    /// Adds steps that send `bytes`, split where a fault ends a chunk or the body.
+    /// Adds steps that send `bytes`. A fault that ends a chunk or the body divides `bytes`, and its step is between
+    /// the parts.
     fn send(&mut self, mut bytes: Bytes, steps: &mut VecDeque<Step>) {
         while !bytes.is_empty() {
             let room = usize::try_from(self.room()).unwrap_or(usize::MAX);

@@ -48,7 +48,10 @@ use super::connection_stall::StallTimeout;
 use super::stream_stall::{ResetOnStall, TrackedBody};
 
 /// Maximum number of concurrent HTTP/2 streams per connection; a client's watch needs one.
-const STREAMS_MAX: u32 = 1_000;
+///
+/// The value is `MaxConcurrentStreams` in Kubernetes' `secure_serving.go`. A client that needs more opens another
+/// connection, and a test must find one that does not.
+const STREAMS_MAX: u32 = 100;
 
 /// Maximum time for the TLS handshake. Also the maximum time for a request head: on HTTP/1.1 for each head,
 /// on HTTP/2 only for the first head.

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -13,6 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use kube_informer_apiserver::{Server, User};
 
@@ -86,7 +88,7 @@ async fn one_http1_connection_serves_many_requests_and_chunked_watches() {
 }
 
 #[tokio::test]
-async fn many_watches_share_one_http2_connection() {
+async fn a_hundred_watches_share_one_http2_connection() {
     let server = pods(&[]);
     let listening = server.listen(loopback()).await.unwrap();
     let mut tasks = JoinSet::new();
@@ -97,10 +99,15 @@ async fn many_watches_share_one_http2_connection() {
     tasks.spawn(async move { drop(connection.await) });
     let uri = format!("http://{}/api/v1/pods?watch=1", listening.local_addr());
     let mut bodies = Vec::new();
-    for _ in 0..250 {
-        let request = request("GET", &uri).body(Full::<Bytes>::default()).unwrap();
-        bodies.push(sender.send_request(request).await.unwrap().into_body());
+    let watch = || request("GET", &uri).body(Full::<Bytes>::default()).unwrap();
+    for _ in 0..100 {
+        bodies.push(sender.send_request(watch()).await.unwrap().into_body());
     }
+    let mut further = Box::pin(sender.send_request(watch()));
+    let early = timeout(Duration::from_millis(50), &mut further).await;
+    assert!(early.is_err(), "kube-apiserver accepts 100 streams");
+    drop(bodies.pop());
+    bodies.push(further.await.unwrap().into_body());
     server.create(pod("a")).unwrap();
     for body in &mut bodies {
         assert_eq!(next_event(body).await["type"], "ADDED");

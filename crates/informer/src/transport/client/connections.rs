@@ -42,7 +42,7 @@ struct Shared<S> {
     slots: Mutex<Vec<Slot<S>>>,
 }
 
-/// A service and the number of its open responses.
+/// A connection's service, which sends requests, and the number of its open responses.
 struct Slot<S> {
     service: S,
     open: Arc<AtomicUsize>,

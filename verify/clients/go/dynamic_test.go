@@ -74,38 +74,49 @@ func TestDynamicInformerOfACustomKindRecoversFromFailures(t *testing.T) {
 	equal(t, "spec", kept.(*unstructured.Unstructured).Object["spec"], widget("d").Object["spec"])
 }
 
-// The test does not run in parallel, because it disables client-go's consistency detector for the whole
+// metadataScene returns a scene with an informer of metadata, after an update of a at revision 3.
+//
+// Its tests do not run in parallel, because it disables client-go's consistency detector for the whole
 // process. Items of metadata lists have a kind, which client-go removes from the events of a watch, so the
 // detector would panic.
-func TestMetadataInformerReceivesNoContentAndMissesNoEvent(t *testing.T) {
-	defer consistencydetector.SetDataConsistencyDetectionForWatchListEnabledForTest(false)()
+func metadataScene(t *testing.T) scene {
+	t.Helper()
+	t.Cleanup(consistencydetector.SetDataConsistencyDetectionForWatchListEnabledForTest(false))
 	s := start(t)
-	write := configmaps{t, s.client()}
+	write := s.writer(s.client())
 	write.create("a")
 	client, err := metadata.NewForConfig(s.config())
 	must(t, err)
-	informer := metadatainformer.NewSharedInformerFactory(client, 0).ForResource(podResource).Informer()
-	told := follow(t, informer)
+	informer := metadatainformer.NewFilteredSharedInformerFactory(client, 0, "default", nil).ForResource(podResource).Informer()
+	told := s.follow(informer)
 	told.expect("add a 2")
 	write.label("a", "web")
 	told.expect("update a 3")
 	equal(t, "requests", s.requests("configmaps"), either([]string{"watch all"}, firstRequests(2)))
+	return scene{server: s, configmaps: write, trace: told, informer: informer}
+}
 
-	s.inject("freeze watch *")
-	write.create("b")
-	write.delete("a")
-	s.inject("cut watch *; thaw watch *")
-	told.expect("add b 4", "delete a 5")
-	equal(t, "requests", s.requests("configmaps"), []string{"watch from 3"})
-
-	s.inject("freeze watch *")
-	write.delete("b")
-	write.create("c")
-	s.inject("expire history; cut watch *; thaw watch *")
-	told.expectAnyOrder("vanished b 4", "add c 7")
-
-	kept, _, err := informer.GetStore().GetByKey("default/c")
+func TestMetadataInformerReceivesNoContent(t *testing.T) {
+	sc := metadataScene(t)
+	kept, _, err := sc.informer.GetStore().GetByKey("default/a")
 	must(t, err)
 	object := kept.(*metav1.PartialObjectMetadata)
 	equal(t, "uid", object.UID != "", true)
+	equal(t, "labels", object.Labels, map[string]string{"app": "web"})
+}
+
+func TestMetadataInformerMissesNoEvent(t *testing.T) {
+	sc := metadataScene(t)
+	sc.inject("freeze watch *")
+	sc.create("b")
+	sc.delete("a")
+	sc.inject("cut watch *; thaw watch *")
+	sc.expect("add b 4", "delete a 5")
+	sc.asked("watch from 3")
+
+	sc.inject("freeze watch *")
+	sc.delete("b")
+	sc.create("c")
+	sc.inject("expire history; cut watch *; thaw watch *")
+	sc.expectAnyOrder("vanished b 4", "add c 7")
 }

@@ -60,7 +60,7 @@ func perform(t *testing.T, rows []row, before func(s stage)) {
 		t.Run(r.plan, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			st := stage{server: s, configmaps: configmaps{t, s.client()}, plan: r.plan}
+			st := stage{server: s, configmaps: s.writer(s.client()), plan: r.plan}
 			st.create("a", "b", "c", "d")
 			if before != nil {
 				before(st)

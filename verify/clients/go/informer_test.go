@@ -46,10 +46,11 @@ func podScene(t *testing.T, plans ...string) scene {
 		s.inject(plan)
 	}
 	client := s.client()
-	write := configmaps{t, client}
+	write := s.writer(client)
 	write.create("a")
-	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()
-	told := follow(t, informer)
+	// A real server has configmaps of its own in other namespaces.
+	informer := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default")).Core().V1().ConfigMaps().Informer()
+	told := s.follow(informer)
 	told.expect("add a 2")
 	return scene{server: s, configmaps: write, trace: told, informer: informer}
 }
@@ -142,7 +143,7 @@ func TestInformerResumesFromTheRevisionOfABookmark(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
-	write := configmaps{t, client}
+	write := s.writer(client)
 	write.create("a")
 	// A timeout loses nothing: everything that was sent before it is delivered.
 	soon := int64(3)
@@ -166,7 +167,7 @@ func TestInformerWaitsForRetryAfter(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
-	write := configmaps{t, client}
+	write := s.writer(client)
 	write.create("a")
 	s.inject("list configmaps: 429 retry-after=1 x2; watch configmaps: 429 retry-after=1 x1")
 	told := follow(t, informers.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer())
@@ -258,13 +259,13 @@ func TestInformerWithASelectorDeliversObjectsThatStartAndStopMatching(t *testing
 	t.Parallel()
 	s := start(t)
 	client := s.client()
-	write := configmaps{t, client}
+	write := s.writer(client)
 	write.create("a", "b")
 	write.label("a", "web")
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithNamespace("default"),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "app=web" }))
-	told := follow(t, factory.Core().V1().ConfigMaps().Informer())
+	told := s.follow(factory.Core().V1().ConfigMaps().Informer())
 	told.expect("add a 4")
 	write.label("a", "db")
 	write.label("b", "web")
@@ -275,7 +276,7 @@ func TestInformerReceivesAllOfManyObjects(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
-	write := configmaps{t, client}
+	write := s.writer(client)
 	var lines []string
 	// More than client-go's page size of 500.
 	for n := range 1200 {
@@ -284,7 +285,8 @@ func TestInformerReceivesAllOfManyObjects(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("add %s %d", name, n+2))
 	}
 	s.requests("configmaps")
-	told := follow(t, informers.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer())
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default"))
+	told := s.follow(factory.Core().V1().ConfigMaps().Informer())
 	told.expectAnyOrder(lines...)
 	write.create("z")
 	told.expect("add z 1202")

@@ -26,7 +26,7 @@ func pagedScene(t *testing.T) paged {
 	t.Helper()
 	t.Parallel()
 	s := start(t)
-	write := configmaps{t, s.client()}
+	write := s.writer(s.client())
 	for n := range 10 {
 		write.create(fmt.Sprintf("p%d", n))
 	}
@@ -39,7 +39,7 @@ func (p paged) by(between func()) *pager.ListPager {
 		if options.Continue != "" && between != nil {
 			between()
 		}
-		return p.configmaps.client.CoreV1().ConfigMaps("").List(ctx, options)
+		return p.configmaps.client.CoreV1().ConfigMaps("default").List(ctx, options)
 	})
 	it.PageSize = 3
 	it.PageBufferSize = 0
@@ -72,7 +72,7 @@ func TestPagesHaveOneRevisionDespiteWritesBetweenThem(t *testing.T) {
 	equal(t, "names", names(t, list), "[p0 p1 p2 p3 p4 p5 p6 p7 p8 p9]")
 	of, err := meta.ListAccessor(list)
 	must(t, err)
-	equal(t, "revision", of.GetResourceVersion(), "11")
+	equal(t, "revision", p.rank(of.GetResourceVersion()), "11")
 	equal(t, "requests", p.requests("configmaps"), []string{"list", "list continued", "list continued", "list continued"})
 }
 
@@ -107,29 +107,35 @@ func TestPagerWithoutFallbackReportsAnExpiredContinueToken(t *testing.T) {
 	equal(t, "names", told, "[p0 p1 p2]")
 }
 
-func TestPagesHaveARemainingCountAndExpiredPagesANewContinueToken(t *testing.T) {
+func (p paged) list(options metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	return p.configmaps.client.CoreV1().ConfigMaps("default").List(p.server.t.Context(), options)
+}
+
+func TestPagesHaveARemainingCount(t *testing.T) {
 	p := pagedScene(t)
-	list := func(options metav1.ListOptions) (*corev1.ConfigMapList, error) {
-		return p.configmaps.client.CoreV1().ConfigMaps("default").List(t.Context(), options)
-	}
-	first, err := list(metav1.ListOptions{Limit: 4})
+	first, err := p.list(metav1.ListOptions{Limit: 4})
 	must(t, err)
 	equal(t, "remaining", *first.RemainingItemCount, 6)
-	second, err := list(metav1.ListOptions{Limit: 4, Continue: first.Continue})
+	second, err := p.list(metav1.ListOptions{Limit: 4, Continue: first.Continue})
 	must(t, err)
 	equal(t, "remaining", *second.RemainingItemCount, 2)
 	equal(t, "revision", second.ResourceVersion, first.ResourceVersion)
-	selected, err := list(metav1.ListOptions{Limit: 4, FieldSelector: "metadata.namespace=default"})
+	selected, err := p.list(metav1.ListOptions{Limit: 4, FieldSelector: "metadata.namespace=default"})
 	must(t, err)
 	equal(t, "remaining of a selection", selected.RemainingItemCount, (*int64)(nil))
+}
 
+func TestExpiredPagesHaveANewContinueToken(t *testing.T) {
+	p := pagedScene(t)
+	first, err := p.list(metav1.ListOptions{Limit: 8})
+	must(t, err)
 	p.configmaps.delete("p8")
 	p.inject("expire history")
-	_, err = list(metav1.ListOptions{Limit: 4, Continue: second.Continue})
+	_, err = p.list(metav1.ListOptions{Limit: 4, Continue: first.Continue})
 	var status *apierrors.StatusError
 	equal(t, "a status", errors.As(err, &status), true)
 	equal(t, "code and reason", fmt.Sprint(status.ErrStatus.Code, " ", status.ErrStatus.Reason), "410 Expired")
-	rest, err := list(metav1.ListOptions{Limit: 4, Continue: status.ErrStatus.Continue})
+	rest, err := p.list(metav1.ListOptions{Limit: 4, Continue: status.ErrStatus.Continue})
 	must(t, err)
 	equal(t, "names", names(t, rest), "[p9]")
 	equal(t, "revision", rest.ResourceVersion, "12")
@@ -139,20 +145,17 @@ func TestPagesHaveARemainingCountAndExpiredPagesANewContinueToken(t *testing.T) 
 func TestListsAtARevisionHaveItsState(t *testing.T) {
 	p := pagedScene(t)
 	p.configmaps.delete("p3")
-	list := func(options metav1.ListOptions) (*corev1.ConfigMapList, error) {
-		return p.configmaps.client.CoreV1().ConfigMaps("").List(t.Context(), options)
-	}
-	exactly, err := list(metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+	exactly, err := p.list(metav1.ListOptions{ResourceVersion: p.at(4), ResourceVersionMatch: metav1.ResourceVersionMatchExact})
 	must(t, err)
 	equal(t, "names at 4", names(t, exactly), "[p0 p1 p2]")
-	atLeast, err := list(metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+	atLeast, err := p.list(metav1.ListOptions{ResourceVersion: p.at(4), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
 	must(t, err)
 	equal(t, "names since 4", names(t, atLeast), "[p0 p1 p2 p4 p5 p6 p7 p8 p9]")
-	_, err = list(metav1.ListOptions{ResourceVersion: "4", ResourceVersionMatch: "Roughly"})
+	_, err = p.list(metav1.ListOptions{ResourceVersion: p.at(4), ResourceVersionMatch: "Roughly"})
 	equal(t, "invalid", apierrors.IsInvalid(err), true)
 	// Without retries, because client-go would retry after each response with a Retry-After.
 	configmaps := p.configmaps.client.CoreV1().RESTClient().Get().Resource("configmaps").MaxRetries(0)
-	err = configmaps.Param("resourceVersion", "1000").Do(t.Context()).Error()
+	err = configmaps.Param("resourceVersion", "1000000000").Do(t.Context()).Error()
 	equal(t, "a time-out", apierrors.IsTimeout(err), true)
 	equal(t, "cause", apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), true)
 }

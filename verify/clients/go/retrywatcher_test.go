@@ -28,7 +28,7 @@ func retryScene(t *testing.T, timeoutSeconds int64) retried {
 	t.Parallel()
 	s := start(t)
 	client := s.client()
-	write := configmaps{t, client}
+	write := s.writer(client)
 	write.create("a")
 	list, err := client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
 	must(t, err)

@@ -65,9 +65,10 @@ func sampleInRust(t *testing.T, s *server) {
 	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	config := clientcmdapi.NewConfig()
-	config.Clusters["it"] = &clientcmdapi.Cluster{Server: s.url}
-	config.AuthInfos["none"] = clientcmdapi.NewAuthInfo()
-	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "none"}
+	connection := s.connection()
+	config.Clusters["it"] = &clientcmdapi.Cluster{Server: connection.Host, CertificateAuthority: connection.CAFile}
+	config.AuthInfos["user"] = &clientcmdapi.AuthInfo{Token: connection.BearerToken}
+	config.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "user"}
 	config.CurrentContext = "it"
 	must(t, clientcmd.WriteToFile(*config, kubeconfig))
 	child := exec.Command(path, "--kubeconfig", kubeconfig)

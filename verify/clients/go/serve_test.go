@@ -1,4 +1,4 @@
-// Tests of `kubectl-informer serve` through the kubeconfig that it writes.
+// Tests of `kubectl-informer serve` through the kubeconfig that it writes, or of a real server.
 
 package clients
 
@@ -17,7 +17,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-func TestServeAcceptsAClientOfItsKubeconfig(t *testing.T) {
+// served returns the client configuration of the kubeconfig.
+func served(t *testing.T) *rest.Config {
+	t.Helper()
 	path := os.Getenv("SERVE_KUBECONFIG")
 	if path == "" {
 		t.Fatal("SERVE_KUBECONFIG must name the kubeconfig of a running `kubectl-informer serve`; verify/clients/run sets it")
@@ -25,17 +27,22 @@ func TestServeAcceptsAClientOfItsKubeconfig(t *testing.T) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	must(t, err)
 	config.ContentType = "application/json"
-	client, err := kubernetes.NewForConfig(config)
-	must(t, err)
+	return config
+}
 
-	// verify/clients/run starts the server with a fault for this user agent.
-	unlucky := rest.CopyConfig(config)
+// verify/clients/run starts the server with a fault for this user agent.
+func TestServeHasTheFaultOfItsCommandLine(t *testing.T) {
+	unlucky := served(t)
 	unlucky.UserAgent = "unlucky"
 	refused, err := kubernetes.NewForConfig(unlucky)
 	must(t, err)
 	_, err = refused.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
 	said(t, refusal(err), "503 ServiceUnavailable: the server is currently unable to handle the request")
+}
 
+func TestServeAcceptsAClientOfItsKubeconfig(t *testing.T) {
+	client, err := kubernetes.NewForConfig(served(t))
+	must(t, err)
 	version, err := client.Discovery().ServerVersion()
 	must(t, err)
 	if !strings.HasPrefix(version.GitVersion, "v1.36.") {
@@ -53,9 +60,12 @@ func TestServeAcceptsAClientOfItsKubeconfig(t *testing.T) {
 		equal(t, kind, kinds[kind], true)
 	}
 
-	told := follow(t, informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default")).Core().V1().ConfigMaps().Informer())
 	// Other tests use the same server.
 	name := "serve-" + rand.String(8)
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithNamespace("default"),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + name }))
+	told := follow(t, factory.Core().V1().ConfigMaps().Informer())
 	maps := client.CoreV1().ConfigMaps("default")
 	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	stored, err := maps.Create(t.Context(), made, metav1.CreateOptions{})

@@ -1,6 +1,7 @@
-// The server of each test: a child process that takes fault plans.
+// The server of each test: the embedded server as a child process that accepts fault plans, or a real
+// kube-apiserver (real_test.go).
 //
-// A server ends when its standard input is closed, so it ends with the process of the test.
+// A child process ends when its standard input is closed, so it ends with the process of the test.
 
 package clients
 
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +27,33 @@ import (
 // patience is the timeout of every wait in a test. Expected results take at most 3 s.
 var patience = 30 * time.Second
 
-// server is an API server, with the pipe that returns its requests and the client that adds its faults.
+// server is the API server of a test.
 type server struct {
+	t *testing.T
+	api
+}
+
+// api contains what differs between the embedded server and a real one.
+type api interface {
+	// connection returns the address and the credentials.
+	connection() *rest.Config
+	// inject adds a fault plan. Its statements take effect in order, before this returns.
+	inject(plan string)
+	// clear removes all faults.
+	clear()
+	// log returns the requests since the last call, in order.
+	log() []request
+	// wrote is called after each write of one configmap, so that rank can count the writes.
+	wrote()
+	// rank returns the revision of the embedded server that corresponds to a revision: the number of the
+	// test's writes up to it, plus one. It returns other text unchanged.
+	rank(revision string) string
+	// at returns the revision of a rank.
+	at(rank int) string
+}
+
+// embedded is the embedded server, with the pipe that returns its requests and the client that adds its faults.
+type embedded struct {
 	t        *testing.T
 	url      string
 	http     *http.Client
@@ -34,7 +61,7 @@ type server struct {
 	answers  *bufio.Reader
 }
 
-// request is one line of the server's request log.
+// request is one line of a request log.
 type request struct {
 	Verb                 string
 	Resource             string
@@ -54,6 +81,9 @@ func streaming() bool {
 
 func start(t *testing.T) *server {
 	t.Helper()
+	if kubeconfig := os.Getenv("REAL_KUBECONFIG"); kubeconfig != "" {
+		return &server{t, connectToReal(t, kubeconfig)}
+	}
 	path := os.Getenv("COMMANDED_SERVER")
 	if path == "" {
 		t.Fatal("COMMANDED_SERVER must name the built example commanded_server; verify/clients/run sets it")
@@ -75,53 +105,68 @@ func start(t *testing.T) *server {
 	})
 	planter := &http.Client{Transport: &http.Transport{}, Timeout: patience}
 	t.Cleanup(planter.CloseIdleConnections)
-	s := &server{t: t, http: planter, commands: commands, answers: bufio.NewReader(output)}
-	s.url = s.line()
-	return s
+	e := &embedded{t: t, http: planter, commands: commands, answers: bufio.NewReader(output)}
+	e.url = e.line()
+	return &server{t, e}
 }
 
-func (s *server) line() string {
-	s.t.Helper()
-	line, err := s.answers.ReadString('\n')
-	must(s.t, err)
+func (e *embedded) line() string {
+	e.t.Helper()
+	line, err := e.answers.ReadString('\n')
+	must(e.t, err)
 	return strings.TrimSuffix(line, "\n")
 }
 
-// inject adds a fault plan. Its statements take effect in order, before this returns.
-func (s *server) inject(plan string) {
-	s.t.Helper()
-	answer, err := s.http.Post(s.url+"/faults", "text/plain", strings.NewReader(plan))
-	must(s.t, err)
+func (e *embedded) connection() *rest.Config {
+	return &rest.Config{Host: e.url}
+}
+
+func (e *embedded) inject(plan string) {
+	e.t.Helper()
+	answer, err := e.http.Post(e.url+"/faults", "text/plain", strings.NewReader(plan))
+	must(e.t, err)
 	defer answer.Body.Close()
 	// The body is read to its end, so that the connection is kept: the server serves it while it refuses new
 	// ones.
 	text, err := io.ReadAll(answer.Body)
-	must(s.t, err)
+	must(e.t, err)
 	if answer.StatusCode != http.StatusOK {
-		s.t.Fatalf("%s: %s", plan, text)
+		e.t.Fatalf("%s: %s", plan, text)
 	}
 }
 
-// clear removes all faults.
-func (s *server) clear() {
-	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodDelete, s.url+"/faults", nil)
-	must(s.t, err)
-	answer, err := s.http.Do(request)
-	must(s.t, err)
-	must(s.t, answer.Body.Close())
+func (e *embedded) clear() {
+	e.t.Helper()
+	request, err := http.NewRequestWithContext(e.t.Context(), http.MethodDelete, e.url+"/faults", nil)
+	must(e.t, err)
+	answer, err := e.http.Do(request)
+	must(e.t, err)
+	must(e.t, answer.Body.Close())
 }
+
+func (e *embedded) log() []request {
+	e.t.Helper()
+	var all []request
+	_, err := fmt.Fprintln(e.commands, "requests")
+	must(e.t, err)
+	must(e.t, json.Unmarshal([]byte(e.line()), &all))
+	return all
+}
+
+// The first write to the embedded server has revision 2, and each write increases the revision by one.
+func (e *embedded) wrote() {}
+
+func (e *embedded) rank(revision string) string { return revision }
+
+func (e *embedded) at(rank int) string { return strconv.Itoa(rank) }
 
 // requests returns the lists and watches of a resource since the last call.
 func (s *server) requests(resource string) []string {
 	s.t.Helper()
-	var all []request
-	_, err := fmt.Fprintln(s.commands, "requests")
-	must(s.t, err)
-	must(s.t, json.Unmarshal([]byte(s.line()), &all))
 	lines := []string{}
-	for _, r := range all {
+	for _, r := range s.log() {
 		if r.Resource == resource && (r.Verb == "list" || r.Verb == "watch") {
+			r.ResourceVersion = s.rank(r.ResourceVersion)
 			lines = append(lines, r.String())
 		}
 	}
@@ -172,13 +217,12 @@ func (s *server) config() *rest.Config {
 	if inProtobuf() {
 		content = rest.ContentConfig{ContentType: protobufType, AcceptContentTypes: protobufType + ",application/json"}
 	}
-	return &rest.Config{
-		Host:          s.url,
-		ContentConfig: content,
-		// The default limit of 5 requests per second would slow down the tests.
-		QPS:       -1,
-		UserAgent: "judge",
-	}
+	config := s.connection()
+	config.ContentConfig = content
+	// The default limit of 5 requests per second would slow down the tests.
+	config.QPS = -1
+	config.UserAgent = "judge"
+	return config
 }
 
 func (s *server) client() kubernetes.Interface {

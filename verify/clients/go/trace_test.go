@@ -20,18 +20,26 @@ import (
 
 // trace contains the received events that no test has compared yet.
 type trace struct {
-	t     *testing.T
+	t *testing.T
+	// lines end with a revision.
 	lines chan string
-}
-
-func newTrace(t *testing.T) *trace {
-	return &trace{t: t, lines: make(chan string, 1000)}
+	// rank replaces the revisions of a real server.
+	rank func(revision string) string
 }
 
 // follow starts an informer and waits until it has synced. It returns the trace of its events.
+func (s *server) follow(informer cache.SharedIndexInformer) *trace {
+	s.t.Helper()
+	told := follow(s.t, informer)
+	told.rank = s.rank
+	return told
+}
+
+// follow returns the trace of an informer's events with the revisions of the server.
 func follow(t *testing.T, informer cache.SharedIndexInformer) *trace {
 	t.Helper()
-	told := newTrace(t)
+	same := func(revision string) string { return revision }
+	told := &trace{t: t, lines: make(chan string, 1000), rank: same}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { told.tell("add", obj) },
 		UpdateFunc: func(_, obj any) { told.tell("update", obj) },
@@ -73,7 +81,10 @@ func (tr *trace) next() string {
 	tr.t.Helper()
 	select {
 	case line := <-tr.lines:
-		return line
+		// The revision is replaced here and not on arrival, because an event can arrive before the response
+		// to its write.
+		revision := strings.LastIndexByte(line, ' ') + 1
+		return line[:revision] + tr.rank(line[revision:])
 	case <-time.After(patience):
 		tr.t.Fatal("no event arrives")
 		return ""
@@ -119,6 +130,11 @@ func configmap(name string) *corev1.ConfigMap {
 type configmaps struct {
 	t      *testing.T
 	client kubernetes.Interface
+	wrote  func()
+}
+
+func (s *server) writer(client kubernetes.Interface) configmaps {
+	return configmaps{s.t, client, s.wrote}
 }
 
 func (p configmaps) create(names ...string) {
@@ -126,6 +142,7 @@ func (p configmaps) create(names ...string) {
 	for _, name := range names {
 		_, err := p.client.CoreV1().ConfigMaps("default").Create(p.t.Context(), configmap(name), metav1.CreateOptions{})
 		must(p.t, err)
+		p.wrote()
 	}
 }
 
@@ -134,11 +151,13 @@ func (p configmaps) label(name, value string) {
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"app":%q}}}`, value)
 	_, err := p.client.CoreV1().ConfigMaps("default").Patch(p.t.Context(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	must(p.t, err)
+	p.wrote()
 }
 
 func (p configmaps) delete(name string) {
 	p.t.Helper()
 	must(p.t, p.client.CoreV1().ConfigMaps("default").Delete(p.t.Context(), name, metav1.DeleteOptions{}))
+	p.wrote()
 }
 
 // other writes an object of another kind, which uses a revision that no watch of configmaps receives.

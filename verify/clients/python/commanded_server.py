@@ -1,4 +1,4 @@
-"""The server of each test: a child process that takes fault plans.
+"""The embedded server of a test: a child process that accepts fault plans.
 
 It ends when its standard input is closed, so it ends with the process of the test.
 """
@@ -46,7 +46,7 @@ class CommandedServer:
         self._child.stdin.flush()
         asked = json.loads(self._child.stdout.readline())
         return [
-            _line(request)
+            request_line(request)
             for request in asked
             if request["resource"] == resource and request["verb"] in ("list", "watch")
         ]
@@ -57,6 +57,24 @@ class CommandedServer:
         configuration.host = self.url
         return client.ApiClient(configuration)
 
+    # The first write has revision 2, each write increases the revision by one, and the server has the kind
+    # Widget. A real server differs, see real_server.py.
+
+    def wrote(self, revision):
+        pass
+
+    def deleted(self, name):
+        pass
+
+    def rank(self, revision):
+        return revision
+
+    def at(self, rank):
+        return str(rank)
+
+    def serve_widgets(self):
+        return lambda: None
+
     def close(self):
         """Ends the server and returns its exit code."""
         self._child.stdin.close()
@@ -66,7 +84,8 @@ class CommandedServer:
         return code
 
 
-def _line(request):
+def request_line(request):
+    """Returns a request as a line of text."""
     line = request["verb"]
     if request["sendInitialEvents"]:
         line += " all"

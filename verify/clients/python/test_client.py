@@ -9,6 +9,7 @@ import urllib3
 from kubernetes import client, config, dynamic, informer, watch
 
 from commanded_server import PATIENCE, CommandedServer
+from real_server import RealServer
 
 
 # The informer logs every end of a watch with a stack trace.
@@ -22,16 +23,17 @@ def configmap(name, **labels):
     }
 
 
-def line(event):
-    metadata = event["raw_object"]["metadata"]
-    return f"{event['type']} {metadata.get('name', '')} {metadata['resourceVersion']}"
+def start():
+    """Starts the embedded server, or connects to the real one."""
+    kubeconfig = os.environ.get("REAL_KUBECONFIG")
+    return RealServer(kubeconfig) if kubeconfig else CommandedServer()
 
 
 class Scene(unittest.TestCase):
     """A server with configmap `a`, at revision 2."""
 
     def setUp(self):
-        self.server = CommandedServer()
+        self.server = start()
         self.addCleanup(lambda: self.assertEqual(self.server.close(), 0))
         self.api = client.CoreV1Api(self.server.api_client())
         self.addCleanup(self.api.api_client.close)
@@ -39,10 +41,20 @@ class Scene(unittest.TestCase):
 
     def create(self, *names):
         for name in names:
-            self.api.create_namespaced_config_map("default", configmap(name))
+            self.create_labelled(name)
+
+    def create_labelled(self, name, **labels):
+        made = self.api.create_namespaced_config_map("default", configmap(name, **labels))
+        self.server.wrote(made.metadata.resource_version)
+
+    def label(self, name, **labels):
+        patch = {"metadata": {"labels": labels}}
+        patched = self.api.patch_namespaced_config_map(name, "default", patch)
+        self.server.wrote(patched.metadata.resource_version)
 
     def delete(self, name):
         self.api.delete_namespaced_config_map(name, "default")
+        self.server.deleted(name)
 
     def other(self, name):
         """Uses a revision that no watch of configmaps receives."""
@@ -55,8 +67,13 @@ class Scene(unittest.TestCase):
         options.setdefault("_request_timeout", PATIENCE)
         return watching.stream(self.api.list_namespaced_config_map, "default", **options)
 
+    def line(self, event):
+        metadata = event["raw_object"]["metadata"]
+        revision = self.server.rank(metadata["resourceVersion"])
+        return f"{event['type']} {metadata.get('name', '')} {revision}"
+
     def expect(self, events, *lines):
-        self.assertEqual([line(next(events)) for _ in lines], list(lines))
+        self.assertEqual([self.line(next(events)) for _ in lines], list(lines))
 
 
 class Lists(Scene):
@@ -71,7 +88,7 @@ class Lists(Scene):
             page = self.api.list_namespaced_config_map(
                 "default", limit=2, _continue=page.metadata._continue
             )
-            self.assertEqual(page.metadata.resource_version, "6")
+            self.assertEqual(self.server.rank(page.metadata.resource_version), "6")
             names += [item.metadata.name for item in page.items]
         self.assertEqual(names, ["a", "b", "c", "d", "e"])
 
@@ -106,7 +123,7 @@ class Watches(Scene):
         self.create("b")
         events = self.events(resource_version=listed.metadata.resource_version)
         self.expect(events, "ADDED b 3")
-        self.api.patch_namespaced_config_map("a", "default", {"metadata": {"labels": {"x": "y"}}})
+        self.label("a", x="y")
         self.delete("b")
         self.expect(events, "MODIFIED a 4", "DELETED b 5")
         self.assertEqual(self.server.requests(), ["list", "watch from 2"])
@@ -164,8 +181,8 @@ class Watches(Scene):
         self.expect(events, "ADDED a 2", "ADDED b 3", "ADDED c 4")
 
     def test_the_timeout_ends_a_watch(self):
-        events = self.events(resource_version="1", timeout_seconds=1)
-        self.assertEqual([line(event) for event in events], ["ADDED a 2"])
+        events = self.events(resource_version=self.server.at(1), timeout_seconds=1)
+        self.assertEqual([self.line(event) for event in events], ["ADDED a 2"])
 
     def test_a_streaming_list_ends_with_its_bookmark(self):
         self.create("b")
@@ -176,7 +193,7 @@ class Watches(Scene):
         )
         self.expect(events, "ADDED a 2", "ADDED b 3")
         bookmark = next(events)
-        self.assertEqual(line(bookmark), "BOOKMARK  3")
+        self.assertEqual(self.line(bookmark), "BOOKMARK  3")
         annotations = bookmark["raw_object"]["metadata"]["annotations"]
         self.assertEqual(annotations, {"k8s.io/initial-events-end": "true"})
         self.create("c")
@@ -197,10 +214,10 @@ class Watches(Scene):
         self.assertEqual(self.server.requests(), ["watch from 2", "watch from 4"])
 
     def test_a_watch_with_a_selector_delivers_objects_that_start_and_stop_matching(self):
-        events = self.events(resource_version="2", label_selector="app=web")
-        self.api.create_namespaced_config_map("default", configmap("b", app="web"))
-        self.api.patch_namespaced_config_map("b", "default", {"metadata": {"labels": {"app": "db"}}})
-        self.api.patch_namespaced_config_map("a", "default", {"metadata": {"labels": {"app": "web"}}})
+        events = self.events(resource_version=self.server.at(2), label_selector="app=web")
+        self.create_labelled("b", app="web")
+        self.label("b", app="db")
+        self.label("a", app="web")
         self.expect(events, "ADDED b 3", "DELETED b 4", "ADDED a 5")
 
 
@@ -252,6 +269,7 @@ class Informers(Scene):
 
 class Others(Scene):
     def test_the_dynamic_client_discovers_and_watches_a_custom_kind(self):
+        self.addCleanup(self.server.serve_widgets())
         found = dynamic.DynamicClient(self.api.api_client)
         widgets = found.resources.get(api_version="example.com/v1", kind="Widget")
         body = {
@@ -260,11 +278,13 @@ class Others(Scene):
             "metadata": {"name": "w"},
             "spec": {"size": 7},
         }
-        widgets.create(body=body, namespace="default")
+        before = widgets.get(namespace="default").metadata.resourceVersion
+        made = widgets.create(body=body, namespace="default")
+        self.server.wrote(made.metadata.resourceVersion)
         listed = widgets.get(namespace="default")
         self.assertEqual([item.spec.size for item in listed.items], [7])
-        events = widgets.watch(namespace="default", resource_version=2, timeout=1)
-        self.assertEqual([line(event) for event in events], ["ADDED w 3"])
+        events = widgets.watch(namespace="default", resource_version=before, timeout=1)
+        self.assertEqual([self.line(event) for event in events], ["ADDED w 3"])
 
     def test_serve_accepts_a_client_of_its_kubeconfig(self):
         path = os.environ["SERVE_KUBECONFIG"]

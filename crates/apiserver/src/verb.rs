@@ -250,7 +250,11 @@ impl Call {
             return self.show_document(target, StatusCode::CREATED, &reviewed);
         }
         let how = self.how(Part::Main)?;
-        let object = self.sent(resource)?;
+        let mut object = self.sent(resource)?;
+        // As in Kubernetes, an update that creates an object keeps these members.
+        for member in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            object.set_meta(member, None);
+        }
         if target.lacks_namespace {
             let required = FieldError::required("metadata.namespace", "");
             let kind = &resource.kind;

@@ -117,13 +117,7 @@ fn settle_namespace(
 /// Sets the server-managed members of a new object, and removes members that clients may not set.
 fn prepare(shared: &Shared, resource: &Resource, object: &mut Object, how: How) {
     if how.origin == Origin::Request {
-        let wiped = [
-            "uid",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-        ];
-        for member in wiped {
+        for member in ["uid", "creationTimestamp"] {
             object.set_meta(member, None);
         }
         if !resource.strategy.keeps_client_status {

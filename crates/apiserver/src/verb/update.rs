@@ -191,7 +191,8 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
     keep_system_metadata(&mut new, old);
     if how.origin == Origin::Request {
         let mut rules = resource.strategy.metadata;
-        if how.part == Part::Finalize {
+        let is_main = !matches!(how.part, Part::Finalize | Part::Status);
+        if !is_main && !rules.on_update.is_empty() {
             rules.on_update = &[Function::Update];
         }
         let errors = if new.get("metadata") == old.get("metadata") {

@@ -41,6 +41,12 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
     let (real, embedded) = difference.responses()?;
     let (of_real, of_embedded) = (Invalid::of(real), Invalid::of(embedded));
     match (of_real, of_embedded) {
+        // kube-apiserver decodes a patched object before it looks for the name.
+        (Some(invalid), None)
+            if invalid.is_of_a_type() && embedded.status == 400 && difference.is("PATCH") =>
+        {
+            return Some(TYPES);
+        }
         // kube-apiserver validates an object before it looks for another one with the same name.
         (Some(invalid), None)
             if embedded.is_success() || (embedded.status == 409 && difference.is("POST")) =>
@@ -133,8 +139,9 @@ impl<'a> Invalid<'a> {
 
     /// Returns whether a patch has resulted in a value of another type than that of the field.
     fn is_of_a_type(&self) -> bool {
-        const MESSAGES: [&str; 3] = [
+        const MESSAGES: [&str; 4] = [
             "error decoding from json",
+            "illegal base64 data at input byte",
             "unrecognized type:",
             "json: cannot unmarshal ",
         ];
@@ -234,8 +241,23 @@ mod tests {
         );
         assert_eq!(named(of("one"), of("other")), None);
         assert_eq!(named(with(), invalid(&["metadata.labels"])), Some(APPLY));
-        let wrong_type = || of("json: cannot unmarshal string into Go struct field");
-        assert_eq!(named(wrong_type(), response(200, json!({}))), Some(TYPES));
+    }
+
+    #[test]
+    fn a_patch_with_a_value_of_another_type_is_named() {
+        let of = |message: &str| {
+            let causes = json!([{"field": "patch", "message": message}]);
+            response(422, json!({"details": {"causes": causes}}))
+        };
+        let wrong = || of("json: cannot unmarshal string into Go struct field");
+        let named = |script, embedded| name(&between(script, wrong(), embedded));
+        let changed = || response(200, json!({}));
+        assert_eq!(named("> PATCH /a", changed()), Some(TYPES));
+        assert_eq!(named("> PATCH /a", response(400, json!({}))), Some(TYPES));
+        assert_eq!(named("> PUT /a", response(400, json!({}))), None);
+        let base64 = of("illegal base64 data at input byte 0");
+        let named = name(&between("> PATCH /a", base64, changed()));
+        assert_eq!(named, Some(TYPES));
     }
 
     #[test]

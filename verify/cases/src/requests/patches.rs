@@ -22,10 +22,14 @@ const POINTERS: [&str; 12] = [
     "/missing/member",
 ];
 
+/// Member of a strategic merge patch that removes finalizers.
+const REMOVED_FINALIZERS: &str = "$deleteFromPrimitiveList/finalizers";
+
 /// Members for which kube-apiserver sets a default.
-const DEFAULTED: [&str; 4] = [
+const DEFAULTED: [&str; 5] = [
     "/spec",
     "/spec/replicas",
+    "/status/replicas",
     "/spec/containers/0/image",
     "/type",
 ];
@@ -77,6 +81,9 @@ fn operation(random: &mut Rng, kind: &Kind) -> Value {
             let from = pointer(random, kind);
             // The two servers have different revisions and uids.
             let is_drawn = matches!(from, "/metadata/resourceVersion" | "/metadata/uid");
+            if DEFAULTED.contains(&from) {
+                operation["op"] = "copy".into();
+            }
             operation["from"] = if is_drawn { "/metadata/name" } else { from }.into();
         }
         "remove" => {}
@@ -133,6 +140,12 @@ fn document(random: &mut Rng, kind: &Kind, is_strategic: bool) -> Value {
             set(&mut document, random, kind, pointer);
         }
     }
+    // kube-apiserver applies both in a random order.
+    if let Some(Value::Object(metadata)) = document.get_mut("metadata")
+        && metadata.contains_key("finalizers")
+    {
+        metadata.remove(REMOVED_FINALIZERS);
+    }
     if random.chance(20) {
         document["metadata"]["resourceVersion"] = format!("${}", objects::revision(random)).into();
     }
@@ -145,7 +158,7 @@ fn metadata(random: &mut Rng, is_strategic: bool) -> (&'static str, Value) {
         (20, "annotations"),
         (20, "finalizers"),
         (6, "ownerReferences"),
-        (4, "$deleteFromPrimitiveList/finalizers"),
+        (4, REMOVED_FINALIZERS),
         (2, "name"),
         (2, "uid"),
         (2, "generation"),

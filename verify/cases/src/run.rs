@@ -1,7 +1,7 @@
 //! Runs the commands of a case on a server, and returns the answers.
 //!
 //! Each case has a namespace of its own, which the run creates first. Its name is that of the case, and the
-//! variable `$ns` contains it.
+//! variable `$ns` contains it. The variable `$guest` contains the token of a user without permissions.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -80,7 +80,10 @@ async fn answers(case: &Case, connection: &Connection) -> Result<Vec<Answer>> {
     let namespace = namespace(&case.name);
     let mut run = Run {
         connection,
-        variables: BTreeMap::from([("ns".to_owned(), namespace.clone())]),
+        variables: BTreeMap::from([
+            ("ns".to_owned(), namespace.clone()),
+            ("guest".to_owned(), connection.token("guest")?.to_owned()),
+        ]),
         watches: BTreeMap::new(),
         informers: BTreeMap::new(),
         is_late: false,

@@ -156,7 +156,7 @@ async fn transport_errors() {
         too_many_requests: the server responded with status 429 and no readable message
         unauthorized: Unauthorized
         forbidden: pods is forbidden: User "u" cannot list resource
-        not_found: the server responded with status 404 and no readable message
+        not_found: the server could not find the requested resource
         invalid: the server responded with status 422 and no readable message
         internal: Internal error occurred: etcd
         server: the server responded with status 500 and no readable message

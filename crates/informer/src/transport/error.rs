@@ -233,6 +233,10 @@ impl Error {
         let code = status.code.filter(|code| *code != 0).unwrap_or(code);
         let class = status.class(code);
         let message = match status.message.as_deref() {
+            // The words of client-go. kube-apiserver sends plain text for a kind that it does not serve.
+            None | Some("") if code == 404 => {
+                "the server could not find the requested resource".to_owned()
+            }
             None | Some("") => {
                 format!("the server responded with status {code} and no readable message")
             }

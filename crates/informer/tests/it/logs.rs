@@ -273,7 +273,7 @@ mod spans {
         let lines = lines.lines().map(str::trim_start);
         let lines = lines.filter(|line| !line.starts_with("DEBUG"));
         expect![[r#"
-            WARN informer{name="widgets in shop, web" kind="example.com/v1 Widget"}: not served reflector=widgets in shop, web expects=example.com/v1 Widget what=widgets in shop error=the server responded with status 404 and no readable message failures=1 hint="is the CRD installed?"
+            WARN informer{name="widgets in shop, web" kind="example.com/v1 Widget"}: not served reflector=widgets in shop, web expects=example.com/v1 Widget what=widgets in shop error=the server could not find the requested resource failures=1 hint="is the CRD installed?"
         "#]]
         .assert_eq(&lines.flat_map(|line| [line, "\n"]).collect::<String>());
     }

@@ -172,6 +172,13 @@ impl Unit {
             watched: None,
         }
     }
+
+    /// Makes the first request one of a user without permissions.
+    fn forbid(&mut self) {
+        let end = self.text.find('\n').unwrap_or(self.text.len());
+        self.text
+            .insert_str(end, "\n> Authorization: Bearer $guest");
+    }
 }
 
 impl Draw {
@@ -189,7 +196,11 @@ impl Draw {
             95..98 => Self::status,
             _ => Self::scale,
         };
-        act(self, kind)
+        let mut unit = act(self, kind);
+        if self.random.chance(3) && unit.watched.is_none() {
+            unit.forbid();
+        }
+        unit
     }
 
     /// Adds commands that store values of the response.
@@ -223,7 +234,7 @@ impl Draw {
         self.write_parameters(&mut request);
         let name = objects::name(&mut self.random);
         let mut object = kind.object(&mut self.random, name);
-        if self.random.chance(5) {
+        if self.random.chance(5) && object["metadata"]["name"] != "" {
             object["metadata"]["generateName"] = "g-".into();
         } else if self.random.chance(3) && !self.has_generated {
             self.has_generated = true;

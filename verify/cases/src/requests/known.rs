@@ -41,9 +41,11 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
     let (real, embedded) = difference.responses()?;
     let (of_real, of_embedded) = (Invalid::of(real), Invalid::of(embedded));
     match (of_real, of_embedded) {
-        // kube-apiserver decodes a patched object before it looks for the name.
+        // kube-apiserver decodes a patched object before it reads the name and the revision.
         (Some(invalid), None)
-            if invalid.is_of_a_type() && embedded.status == 400 && difference.is("PATCH") =>
+            if invalid.is_of_a_type()
+                && matches!(embedded.status, 400 | 409)
+                && difference.is("PATCH") =>
         {
             return Some(TYPES);
         }
@@ -254,6 +256,7 @@ mod tests {
         let changed = || response(200, json!({}));
         assert_eq!(named("> PATCH /a", changed()), Some(TYPES));
         assert_eq!(named("> PATCH /a", response(400, json!({}))), Some(TYPES));
+        assert_eq!(named("> PATCH /a", response(409, json!({}))), Some(TYPES));
         assert_eq!(named("> PUT /a", response(400, json!({}))), None);
         let base64 = of("illegal base64 data at input byte 0");
         let named = name(&between("> PATCH /a", base64, changed()));

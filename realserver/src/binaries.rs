@@ -199,20 +199,23 @@ fn write_module(source: &Path, name: &str, version: &str) -> Result<()> {
         of_kubernetes.with_context(|| format!("can't download {module}: {text}"))?;
     let of_kubernetes = fs::read_to_string(&of_kubernetes).context(of_kubernetes)?;
     let text = module_text(&of_kubernetes, name, version)?;
-    fs::create_dir_all(source).with_context(|| format!("can't make {}", source.display()))?;
-    fs::copy(sources().join(name).join("main.go"), source.join("main.go"))
-        .context("can't copy main.go")?;
     // An interrupted download must not leave a module without its sums.
-    let unfinished = source.join("unfinished.mod");
-    fs::write(&unfinished, text).context("can't write go.mod")?;
+    let unfinished = source.with_extension("unfinished");
+    for folder in [&unfinished, source] {
+        let removed = fs::remove_dir_all(folder);
+        let is_left = removed.is_err() && folder.exists();
+        ensure!(!is_left, "can't remove {}", folder.display());
+    }
+    fs::create_dir_all(&unfinished)
+        .with_context(|| format!("can't make {}", unfinished.display()))?;
+    let main = sources().join(name).join("main.go");
+    fs::copy(main, unfinished.join("main.go")).context("can't copy main.go")?;
+    fs::write(unfinished.join("go.mod"), text).context("can't write go.mod")?;
     let mut go = Command::new("go");
-    go.current_dir(source)
-        .args(["mod", "tidy", "-modfile", "unfinished.mod"]);
-    let status = go.status().context("go can't be run; it is needed")?;
+    let status = go.current_dir(&unfinished).args(["mod", "tidy"]).status();
+    let status = status.context("go can't be run; it is needed")?;
     ensure!(status.success(), "{go:?} failed: {status}");
-    fs::rename(source.join("unfinished.sum"), source.join("go.sum"))
-        .context("can't write go.sum")?;
-    fs::rename(&unfinished, &path).context("can't write go.mod")
+    fs::rename(&unfinished, source).with_context(|| format!("can't make {}", source.display()))
 }
 
 /// Returns the text of a `go.mod` that builds the version `version` of the program `name`.

@@ -173,9 +173,11 @@ impl Unit {
         }
     }
 
-    /// Makes the first request one of a user without permissions.
+    /// Makes the last request one of a user without permissions. A list before it waits for the latest state.
     fn forbid(&mut self) {
-        let end = self.text.find('\n').unwrap_or(self.text.len());
+        let start = self.text.rfind("\n\n> GET ").map_or(0, |at| at + 2);
+        let end = self.text[start..].find('\n');
+        let end = end.map_or(self.text.len(), |end| start + end);
         self.text
             .insert_str(end, "\n> Authorization: Bearer $guest");
     }

@@ -16,16 +16,15 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Build and run a real kube-apiserver and etcd on loopback, until Ctrl-C
 ///
 /// Prints the path of a kubeconfig when the server is ready. The first build takes about 8 minutes on 2 cores
-/// and needs Go; that of kube-controller-manager takes 4 more. If `KUBEBUILDER_ASSETS` is set, and --version is not, the executables in that folder are used
-/// instead.
+/// and needs Go; that of kube-controller-manager takes 3 more. If `KUBEBUILDER_ASSETS` is set, and --version is
+/// not, the executables in that folder are used instead.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask apiserver")]
 struct Arguments {
     /// Version of Kubernetes to build, such as 1.32.9, instead of the one in `go.mod`
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
-    /// Controllers of kube-controller-manager to run, such as `namespace-controller`, or `*` for all; separated by
-    /// commas
+    /// Controllers of kube-controller-manager to run, separated by commas, or `*` for all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     controllers: Vec<String>,
     /// Flags for kube-apiserver, such as `--feature-gates=WatchList=false`

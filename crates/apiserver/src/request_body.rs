@@ -50,8 +50,7 @@ pub(crate) fn read(
         (PROTOBUF, Some(expected)) => {
             let value = protobuf::decode(body, expected).map_err(Unreadable::Other)?;
             // A null field is absent in both formats.
-            let (value, _) = field_validation::read(value.to_string().as_bytes(), known)
-                .map_err(|error| Unreadable::Syntax(error.to_string()))?;
+            let (value, _) = field_validation::prune(value, known);
             Ok((value, Complaints::default()))
         }
         (_, Some(_)) => Err(Unreadable::Other(ApiError::unsupported_body(&format!(

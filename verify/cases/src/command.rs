@@ -27,8 +27,8 @@ pub(crate) enum Command {
     Compact,
     /// Allows a user to list and watch a resource in the namespace of the case.
     Allow { user: String, resource: String },
-    /// Runs controllers of kube-controller-manager until the end of the case.
-    Controllers { names: Vec<String> },
+    /// Runs the namespace controller and the garbage collector of Kubernetes until the end of the case.
+    Controllers,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +73,7 @@ impl Command {
             | Self::Informer(_)
             | Self::Compact
             | Self::Allow { .. }
-            | Self::Controllers { .. } => None,
+            | Self::Controllers => None,
         }
     }
 
@@ -153,9 +153,7 @@ impl Command {
                 user: user.to_owned(),
                 resource: resource.to_owned(),
             },
-            ("CONTROLLERS", _) if !rest.is_empty() => Self::Controllers {
-                names: rest.split(' ').map(str::to_owned).collect(),
-            },
+            ("CONTROLLERS", None) if rest.is_empty() => Self::Controllers,
             ("COMPACT" | "ALLOW" | "CONTROLLERS", _) => bail!("{word} has other words"),
             _ => {
                 let command = InformerCommand::parse(word, rest, lines)?;
@@ -278,7 +276,7 @@ mod tests {
             &["AWAIT x GET /a"],
             &["COMPACT all"],
             &["ALLOW guest"],
-            &["CONTROLLERS"],
+            &["CONTROLLERS namespace-controller"],
             &["STOP"],
         ] {
             let parsed = Command::parse(lines, "");

@@ -196,8 +196,8 @@ impl Run<'_> {
                 self.connection.allow(user, resource, namespace).await?;
                 Ok(Answer::Nothing)
             }
-            Command::Controllers { names } => {
-                self.connection.start_controllers(names).await?;
+            Command::Controllers => {
+                self.connection.start_controllers().await?;
                 Ok(Answer::Nothing)
             }
         }

@@ -62,6 +62,9 @@ const GROUP: &str = "cases.example.com";
 /// Time within which kube-apiserver serves a new custom kind. It usually takes less than 1 s.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 
+/// The controllers of kube-controller-manager that run for a case.
+const CONTROLLERS: [&str; 2] = ["namespace-controller", "garbage-collector-controller"];
+
 /// Time within which controllers delete something after their start.
 const CONTROLLED_WITHIN: Duration = Duration::from_secs(120);
 
@@ -156,15 +159,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Runs controllers of kube-controller-manager until [`stop_controllers`](Self::stop_controllers), and
-    /// returns when they work. The embedded server does the work of the controllers that it has itself.
-    pub(crate) async fn start_controllers(&self, names: &[String]) -> Result<()> {
+    /// Runs the [`CONTROLLERS`] until [`stop_controllers`](Self::stop_controllers), and returns when they work.
+    /// The embedded server does the work of the controllers that it has itself.
+    pub(crate) async fn start_controllers(&self) -> Result<()> {
         let Running::Real { server } = &self.server else {
             return Ok(());
         };
         let admin = {
             let mut server = server.lock().await;
-            server.start_controllers(names)?;
+            server.start_controllers(&CONTROLLERS)?;
             Client::try_from(server.config().await?)?
         };
         let work = timeout(CONTROLLED_WITHIN, deleted_by_controllers(&admin)).await;

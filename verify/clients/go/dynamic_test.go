@@ -119,4 +119,5 @@ func TestMetadataInformerMissesNoEvent(t *testing.T) {
 	sc.create("c")
 	sc.inject("expire history; cut watch *; thaw watch *")
 	sc.expectAnyOrder("vanished b 4", "add c 7")
+	sc.keeps()
 }

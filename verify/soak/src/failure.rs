@@ -19,7 +19,6 @@ use tokio::{
 
 use crate::{
     cluster::Cluster,
-    figures::Requests,
     object::{NAMESPACES, patch},
     proxy::Disturbance,
     setback::Setbacks,
@@ -97,21 +96,31 @@ impl Failure {
         !matches!(self, Self::Roll | Self::EtcdKilled | Self::ProxyDelays)
     }
 
-    /// Returns what shows that the failure has had no effect, if it has had none. `sources` is the number of
-    /// all sources.
-    pub(crate) fn missing_effect(self, requests: &Requests, sources: usize) -> Option<String> {
-        let breaks_all = matches!(
-            self,
-            Self::ApiServerKilled | Self::RestoreBumped | Self::RestoreBack | Self::ProxyCuts
-        );
-        let reconnected = requests.reconnected;
-        if breaks_all && reconnected < sources {
+    /// Returns what shows that the failure has had no effect, if it has had none.
+    ///
+    /// After the failure, `reconnected` of all `sources` have sent a request, and `reasons` responses required
+    /// a list.
+    pub(crate) fn missing_effect(
+        self,
+        reconnected: usize,
+        reasons: usize,
+        sources: usize,
+    ) -> Option<String> {
+        let broken = match self {
+            Self::ApiServerKilled | Self::RestoreBumped | Self::RestoreBack | Self::ProxyCuts => {
+                sources
+            }
+            // A source that is between two watches is not affected.
+            Self::Roll | Self::ProxyTruncates | Self::ProxyStalls => sources / 2,
+            Self::EtcdKilled | Self::ProxyDelays => 0,
+        };
+        if reconnected < broken {
             return Some(format!(
                 "only {reconnected} of {sources} sources reconnected"
             ));
         }
         let restores = matches!(self, Self::RestoreBumped | Self::RestoreBack);
-        let has_none = restores && requests.reasons == 0;
+        let has_none = restores && reasons == 0;
         has_none.then(|| "no source has noticed the restore".to_owned())
     }
 
@@ -299,5 +308,24 @@ async fn watched_again(wires: &[Arc<Wire>]) -> Result<()> {
             "{first} and {others} others have no watch {WATCHED_WITHIN:?} after the end of a server"
         );
         sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_without_effect_is_found() {
+        let found = |failure: Failure, reconnected, reasons| {
+            failure.missing_effect(reconnected, reasons, 100).is_some()
+        };
+        assert!(found(Failure::ProxyCuts, 99, 0));
+        assert!(!found(Failure::ProxyCuts, 100, 0));
+        assert!(found(Failure::ProxyStalls, 49, 0));
+        assert!(!found(Failure::ProxyStalls, 50, 0));
+        assert!(found(Failure::RestoreBack, 100, 0));
+        assert!(!found(Failure::RestoreBack, 100, 1));
+        assert!(!found(Failure::EtcdKilled, 0, 0));
     }
 }

@@ -245,7 +245,8 @@ impl Soak {
         let resident_mib = resident_mib()?;
         self.setbacks.set(false);
         let mut found = audited.wrong;
-        found.extend(failure.missing_effect(&requests, self.fleet.wires.len()));
+        let sources = self.fleet.wires.len();
+        found.extend(failure.missing_effect(requests.reconnected, requests.reasons, sources));
         if settled.objects == 0 {
             found.push("the server has no objects".to_owned());
         }

@@ -191,8 +191,9 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
     keep_system_metadata(&mut new, old);
     if how.origin == Origin::Request {
         let mut rules = resource.strategy.metadata;
-        let is_main = !matches!(how.part, Part::Finalize | Part::Status);
-        if !is_main && !rules.on_update.is_empty() {
+        // Kubernetes checks only the change of the metadata again if a part of the object is written.
+        let is_part = matches!(how.part, Part::Finalize | Part::Status);
+        if is_part && !rules.on_update.is_empty() {
             rules.on_update = &[Function::Update];
         }
         let errors = if new.get("metadata") == old.get("metadata") {

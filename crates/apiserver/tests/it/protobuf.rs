@@ -4,8 +4,9 @@
 
 use http_body_util::Full;
 use kube_informer_apiserver::{Kind, Scope, Server};
+use serde_json::json;
 
-use crate::ask::{Reply, builder, get, pods, request, send};
+use crate::ask::{Reply, builder, get, pods, request, send, with};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
@@ -50,6 +51,22 @@ async fn objects_are_created_and_updated_in_protobuf_and_returned_in_json() {
         (200, &"two".into())
     );
     assert_eq!(get(&server, &path).await.json, updated.json);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_null_is_absent_in_both_formats() {
+    let server = builder().build();
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    // A time of zero is null in JSON.
+    let spec = [field(1, "h"), field(4, "")].concat();
+    let object = [field(1, field(1, "a")), field(2, spec)].concat();
+    let object = body("coordination.k8s.io/v1", "Lease", &object);
+    let of_protobuf = write(&server, "POST", leases, object).await;
+    let object =
+        json!({"metadata": {"name": "b"}, "spec": {"holderIdentity": "h", "renewTime": null}});
+    let of_json = with(&server, "POST", leases, &object).await;
+    assert_eq!(of_protobuf.json["spec"], json!({"holderIdentity": "h"}));
+    assert_eq!(of_json.json["spec"], of_protobuf.json["spec"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -472,3 +472,28 @@ impl Draw {
         unit
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_waits_for_the_latest_state_is_not_forbidden() {
+        let header = "\n> Authorization: Bearer $guest";
+        for (start, end) in [
+            ("> GET /a\n\n> GET /b", ""),
+            ("> PUT /a", "\n  {}\n\n> SET rv1 /b"),
+        ] {
+            let mut unit = Unit::of(format!("{start}{end}"));
+            unit.forbid();
+            assert_eq!(unit.text, format!("{start}{header}{end}"));
+        }
+    }
+
+    #[test]
+    fn programs_have_requests_of_both_users() {
+        let drawn = (1..21).map(|seed| Program::draw(seed, 30).text("t"));
+        let guests = drawn.filter(|text| text.contains("$guest")).count();
+        assert!((1..20).contains(&guests), "{guests} of 20");
+    }
+}

@@ -44,8 +44,8 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
         // kube-apiserver decodes a patched object before it reads the name and the revision.
         (Some(invalid), None)
             if invalid.is_of_a_type()
-                && matches!(embedded.status, 400 | 409)
-                && difference.is("PATCH") =>
+                && difference.is("PATCH")
+                && (embedded.is_success() || matches!(embedded.status, 400 | 409)) =>
         {
             return Some(TYPES);
         }
@@ -53,9 +53,6 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
         (Some(invalid), None)
             if embedded.is_success() || (embedded.status == 409 && difference.is("POST")) =>
         {
-            if invalid.is_of_a_type() {
-                return Some(TYPES);
-            }
             // The rules of metadata are the same for all kinds, and the embedded server has them.
             let is_of_kind = !invalid.0.is_empty() && invalid.of_metadata().is_empty();
             let is_of_kind = is_of_kind && !difference.is_of_a_validated_kind();
@@ -65,7 +62,7 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
             if invalid.is_of_a_pod() && found.is_of_a_pod() {
                 return Some(POD);
             }
-            if invalid.has_object_with_managers() && !found.has_object_with_managers() {
+            if invalid.differs_in_managers(&found) {
                 return Some(APPLY);
             }
             let has_same_metadata = invalid.of_metadata() == found.of_metadata();
@@ -153,9 +150,18 @@ impl<'a> Invalid<'a> {
             .any(|(field, message)| *field == "patch" && is_type(message))
     }
 
-    /// Returns whether the only cause is a patch, whose message contains an object with `managedFields`.
-    fn has_object_with_managers(&self) -> bool {
-        matches!(&*self.0, [("patch", message)] if message.contains(r#"\"managedFields\":"#))
+    /// Returns whether both reject a patch for the same reason, and only the object in the message of
+    /// kube-apiserver has `managedFields`.
+    fn differs_in_managers(&self, found: &Self) -> bool {
+        let ([("patch", real)], [("patch", embedded)]) = (&*self.0, &*found.0) else {
+            return false;
+        };
+        let reason = |message: &str| message.rsplit_once("}\": ").map(|(_, why)| why.to_owned());
+        let has_managers = |message: &str| message.contains(r#"\"managedFields\":"#);
+        has_managers(real)
+            && !has_managers(embedded)
+            && reason(real).is_some()
+            && reason(real) == reason(embedded)
     }
 
     fn is_of_a_pod(&self) -> bool {
@@ -242,7 +248,9 @@ mod tests {
             Some(APPLY)
         );
         assert_eq!(named(of("one"), of("other")), None);
-        assert_eq!(named(with(), invalid(&["metadata.labels"])), Some(APPLY));
+        let other = of(r#"Invalid value: "{}": another reason"#);
+        assert_eq!(named(with(), other), None);
+        assert_eq!(named(with(), invalid(&["metadata.labels"])), None);
     }
 
     #[test]

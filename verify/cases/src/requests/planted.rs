@@ -41,7 +41,7 @@ impl Bug {
                 | Command::Informer(_)
                 | Command::Compact
                 | Command::Allow { .. }
-                | Command::Controllers { .. } => {}
+                | Command::Controllers => {}
             }
         }
     }

@@ -8,7 +8,9 @@
 use http::Method;
 
 use super::User;
-use crate::route::{self, Query, Target};
+use crate::name_syntax::NameRule;
+use crate::route::{self, ListOptions, Query, Target};
+use crate::selector::{LabelSelector, field};
 use crate::status::ApiError;
 
 /// The verb and the resource of a request. A field is empty if the request has no such attribute.
@@ -54,12 +56,13 @@ impl Attributes {
             namespace: namespace.to_owned(),
             name: below.first().copied().unwrap_or_default().to_owned(),
         };
-        let verb = verb(method, attributes.name.is_empty(), query);
-        if watches { "watch" } else { verb }.clone_into(&mut attributes.verb);
-        if matches!(attributes.verb.as_str(), "list" | "watch")
-            && let Some(name) = query.text("fieldSelector").and_then(selected_name)
-        {
-            name.clone_into(&mut attributes.name);
+        if watches {
+            "watch".clone_into(&mut attributes.verb);
+            return Some(attributes);
+        }
+        verb(method, attributes.name.is_empty(), query).clone_into(&mut attributes.verb);
+        if matches!(attributes.verb.as_str(), "list" | "watch") {
+            attributes.name = selected_name(query).unwrap_or_default();
         }
         Some(attributes)
     }
@@ -117,10 +120,19 @@ fn verb(method: &Method, collection: bool, query: &Query) -> &'static str {
     }
 }
 
-/// Returns the object name that a field selector requires by `metadata.name`, if any.
-fn selected_name(selector: &str) -> Option<&str> {
-    selector.split(',').find_map(|requirement| {
-        let value = requirement.trim().strip_prefix("metadata.name=")?;
-        Some(value.strip_prefix('=').unwrap_or(value))
-    })
+/// Returns the object name that the field selector of a list or watch requires by `metadata.name`, if any.
+///
+/// As in Kubernetes, there is no name if an option of the request can't be parsed, or if the name can't be in a
+/// path.
+fn selected_name(query: &Query) -> Option<String> {
+    let options = ListOptions::parse(query).ok()?;
+    LabelSelector::parse(options.label_selector.as_deref().unwrap_or_default()).ok()?;
+    let terms = field::terms(options.field_selector.as_deref()?).ok()?;
+    let name = terms
+        .into_iter()
+        .find_map(|(field, equal, value)| (field == "metadata.name" && equal).then_some(value))?;
+    NameRule::PathSegment
+        .faults(&name)
+        .is_empty()
+        .then_some(name)
 }

@@ -36,6 +36,10 @@ fn a_forbidden_request_receives_kubernetes_message() {
             "GET /api/v1/namespaces/x/pods/a/log",
             "GET /api/v1/namespaces/x/pods?fieldSelector=status.phase%3DRunning,metadata.name%3Db",
             "GET /api/v1/namespaces/x/pods?fieldSelector=metadata.name!%3Db",
+            "GET /api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Db&labelSelector=!",
+            "GET /api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Db&limit=many",
+            "GET /api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Db%2Fc",
+            "GET /api/v1/watch/namespaces/x/pods?fieldSelector=metadata.name%3Db",
             "GET /api/v1/namespaces/x",
             "PUT /api/v1/namespaces/x/finalize",
             "HEAD /api/v1/nodes/n",
@@ -52,6 +56,10 @@ fn a_forbidden_request_receives_kubernetes_message() {
             pods "a" is forbidden: User "u" cannot get resource "pods/log" in API group "" in the namespace "x"
             pods "b" is forbidden: User "u" cannot list resource "pods" in API group "" in the namespace "x"
             pods is forbidden: User "u" cannot list resource "pods" in API group "" in the namespace "x"
+            pods is forbidden: User "u" cannot list resource "pods" in API group "" in the namespace "x"
+            pods is forbidden: User "u" cannot list resource "pods" in API group "" in the namespace "x"
+            pods is forbidden: User "u" cannot list resource "pods" in API group "" in the namespace "x"
+            pods is forbidden: User "u" cannot watch resource "pods" in API group "" in the namespace "x"
             namespaces "x" is forbidden: User "u" cannot get resource "namespaces" in API group "" in the namespace "x"
             namespaces "x" is forbidden: User "u" cannot update resource "namespaces/finalize" in API group "" in the namespace "x"
             nodes "n" is forbidden: User "u" cannot get resource "nodes" in API group "" at the cluster scope

@@ -321,7 +321,7 @@ impl FieldSelector {
 /// # Errors
 ///
 /// Returns a 400 error if the syntax is wrong.
-pub(super) fn terms(text: &str) -> Result<Vec<(&str, bool, String)>, ApiError> {
+pub(crate) fn terms(text: &str) -> Result<Vec<(&str, bool, String)>, ApiError> {
     let mut terms = Vec::new();
     for part in split_unescaped(text) {
         if part.is_empty() {

@@ -188,7 +188,12 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
         Part::Main | Part::Finalize | Part::Binding | Part::All => sent,
     };
     (resource.strategy.hooks.prepare_update)(&mut new, old, how.part);
+    let link = new.meta("selfLink").cloned();
     keep_system_metadata(&mut new, old);
+    if how.dry_run {
+        // Only the storage of Kubernetes removes a link, and a dry run does not reach it.
+        new.set_meta("selfLink", link);
+    }
     if how.origin == Origin::Request {
         let mut rules = resource.strategy.metadata;
         // Kubernetes checks only the change of the metadata again if a part of the object is written.

@@ -3,7 +3,7 @@
 //! Guarantees: each name is one of that file. A rule is as narrow as the responses allow, since it can hide
 //! another difference.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::difference::Difference;
 use crate::answer::{Answer, Content, Response};
@@ -76,22 +76,11 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
     if real.status != embedded.status {
         return None;
     }
+    if differs_in_empty_members(difference, real, embedded) {
+        return Some(TYPES);
+    }
     let (only_real, only_embedded) = difference.lines();
     match (&*only_real, &*only_embedded) {
-        // The typed server omits an empty member. Those of metadata are compared.
-        ([], [line])
-            if [": {},", ": [],"].iter().any(|end| line.ends_with(end))
-                && ![
-                    "\"labels\"",
-                    "\"annotations\"",
-                    "\"finalizers\"",
-                    "\"ownerReferences\"",
-                ]
-                .iter()
-                .any(|member| line.starts_with(member)) =>
-        {
-            Some(TYPES)
-        }
         // kube-apiserver stores that the subresource manages the replicas, in a new revision.
         ([one], [other])
             if difference.command().ends_with("/scale")
@@ -103,6 +92,47 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
             Some(APPLY)
         }
         _ => None,
+    }
+}
+
+/// Returns whether only the embedded server returns empty members, which the typed server omits. A write of them
+/// changes the object only there. Those of metadata are compared.
+fn differs_in_empty_members(difference: &Difference, real: &Response, embedded: &Response) -> bool {
+    let (Content::Json(real), Content::Json(embedded)) = (&real.body, &embedded.body) else {
+        return false;
+    };
+    let (mut real, mut embedded) = (real.clone(), embedded.clone());
+    let has_more = remove_empty_members(&mut embedded) > remove_empty_members(&mut real);
+    if ["PUT", "PATCH"].iter().any(|verb| difference.is(verb)) {
+        for member in ["generation", "resourceVersion"] {
+            let (Some(real), Some(embedded)) = (
+                real.pointer_mut(&format!("/metadata/{member}")),
+                embedded.pointer(&format!("/metadata/{member}")),
+            ) else {
+                continue;
+            };
+            real.clone_from(embedded);
+        }
+    }
+    has_more && real == embedded
+}
+
+/// Removes the empty objects and lists in `value`, except those of metadata. Returns their number.
+fn remove_empty_members(value: &mut Value) -> usize {
+    match value {
+        Value::Array(values) => values.iter_mut().map(remove_empty_members).sum(),
+        Value::Object(members) => {
+            let before = members.len();
+            let is_empty = |member: &Value| *member == json!({}) || *member == json!([]);
+            members.retain(|_, member| !is_empty(member));
+            let removed = before - members.len();
+            let inner = members.iter_mut().filter(|(name, _)| *name != "metadata");
+            removed
+                + inner
+                    .map(|(_, member)| remove_empty_members(member))
+                    .sum::<usize>()
+        }
+        _ => 0,
     }
 }
 
@@ -172,8 +202,6 @@ impl<'a> Invalid<'a> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::divergences;
 
@@ -215,6 +243,29 @@ mod tests {
         let mut answers = [response(200, json!({"items": null}))];
         assert_eq!(settle(&mut answers), [NULL_ITEMS]);
         assert!(settle(&mut answers).is_empty(), "{answers:?}");
+    }
+
+    #[test]
+    fn an_empty_member_may_be_stored_outside_metadata() {
+        let of = |revision: &str, member: Value| {
+            let metadata = json!({"resourceVersion": revision});
+            response(200, json!({"metadata": metadata, "member": member}))
+        };
+        let real = || {
+            let metadata = json!({"resourceVersion": "r2"});
+            response(200, json!({"metadata": metadata}))
+        };
+        let named = |script, embedded| name(&between(script, real(), embedded));
+        assert_eq!(named("> PATCH /a", of("r2", json!([]))), Some(TYPES));
+        assert_eq!(named("> PATCH /a", of("r3", json!([]))), Some(TYPES));
+        assert_eq!(named("> GET /a", of("r2", json!({}))), Some(TYPES));
+        assert_eq!(named("> GET /a", of("r3", json!({}))), None);
+        assert_eq!(named("> PATCH /a", of("r2", json!([1]))), None);
+        let metadata = json!({"labels": {}, "resourceVersion": "r2"});
+        let labels = response(200, json!({"metadata": metadata}));
+        assert_eq!(named("> PATCH /a", labels), None);
+        let only_real = between("> GET /a", of("r2", json!([])), real());
+        assert_eq!(name(&only_real), None);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
     if real.status != embedded.status {
         return None;
     }
-    if differs_in_empty_members(difference, real, embedded) {
+    if differs_in_empty_members(difference) {
         return Some(TYPES);
     }
     let (only_real, only_embedded) = difference.lines();
@@ -97,11 +97,13 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
 
 /// Returns whether only the embedded server returns empty members, which the typed server omits. A write of them
 /// changes the object only there. Those of metadata are compared.
-fn differs_in_empty_members(difference: &Difference, real: &Response, embedded: &Response) -> bool {
-    let (Content::Json(real), Content::Json(embedded)) = (&real.body, &embedded.body) else {
+fn differs_in_empty_members(difference: &Difference) -> bool {
+    let [real, embedded] = &difference.texts;
+    let (Some((real_head, mut real)), Some((embedded_head, mut embedded))) =
+        (renamed_body(real), renamed_body(embedded))
+    else {
         return false;
     };
-    let (mut real, mut embedded) = (real.clone(), embedded.clone());
     let has_more = remove_empty_members(&mut embedded) > remove_empty_members(&mut real);
     if ["PUT", "PATCH"].iter().any(|verb| difference.is(verb)) {
         for member in ["generation", "resourceVersion"] {
@@ -114,7 +116,13 @@ fn differs_in_empty_members(difference: &Difference, real: &Response, embedded: 
             real.clone_from(embedded);
         }
     }
-    has_more && real == embedded
+    has_more && real_head == embedded_head && real == embedded
+}
+
+/// Splits the text of a response into the status with the headers, and the body with renamed values.
+fn renamed_body(text: &str) -> Option<(&str, Value)> {
+    let (head, body) = text.split_at(text.find("\n  {")?);
+    Some((head, serde_json::from_str(body).ok()?))
 }
 
 /// Removes the empty objects and lists in `value`, except those of metadata. Returns their number.
@@ -247,25 +255,33 @@ mod tests {
 
     #[test]
     fn an_empty_member_may_be_stored_outside_metadata() {
-        let of = |revision: &str, member: Value| {
-            let metadata = json!({"resourceVersion": revision});
-            response(200, json!({"metadata": metadata, "member": member}))
+        let object = |revision: &str, member: Value, labels: Value| {
+            let metadata = json!({"labels": labels, "resourceVersion": revision});
+            response(200, json!({"member": member, "metadata": metadata}))
         };
-        let real = || {
-            let metadata = json!({"resourceVersion": "r2"});
+        // The object without the member, as kube-apiserver returns it.
+        let stored = || {
+            let metadata = json!({"labels": {"a": "b"}, "resourceVersion": "1"});
             response(200, json!({"metadata": metadata}))
         };
-        let named = |script, embedded| name(&between(script, real(), embedded));
-        assert_eq!(named("> PATCH /a", of("r2", json!([]))), Some(TYPES));
-        assert_eq!(named("> PATCH /a", of("r3", json!([]))), Some(TYPES));
-        assert_eq!(named("> GET /a", of("r2", json!({}))), Some(TYPES));
-        assert_eq!(named("> GET /a", of("r3", json!({}))), None);
-        assert_eq!(named("> PATCH /a", of("r2", json!([1]))), None);
-        let metadata = json!({"labels": {}, "resourceVersion": "r2"});
-        let labels = response(200, json!({"metadata": metadata}));
-        assert_eq!(named("> PATCH /a", labels), None);
-        let only_real = between("> GET /a", of("r2", json!([])), real());
-        assert_eq!(name(&only_real), None);
+        let named = |script: &str, answers: [Answer; 2]| {
+            let text = |answer: &Answer| crate::trace::texts(&[stored(), answer.clone()]).remove(1);
+            let mut difference = Difference::new(script, &answers[0], &answers[1]);
+            difference.texts = [text(&answers[0]), text(&answers[1])];
+            name(&difference)
+        };
+        let labels = || json!({"a": "b"});
+        let empty = |revision| [stored(), object(revision, json!([]), labels())];
+        assert_eq!(named("> PATCH /a", empty("1")), Some(TYPES));
+        assert_eq!(named("> PATCH /a", empty("2")), Some(TYPES));
+        assert_eq!(named("> GET /a", empty("1")), Some(TYPES));
+        assert_eq!(named("> GET /a", empty("2")), None);
+        let [real, embedded] = empty("1");
+        assert_eq!(named("> PATCH /a", [embedded, real]), None);
+        let full = object("1", json!([1]), labels());
+        assert_eq!(named("> PATCH /a", [stored(), full]), None);
+        let without_labels = object("1", json!([]), json!({}));
+        assert_eq!(named("> PATCH /a", [stored(), without_labels]), None);
     }
 
     #[test]

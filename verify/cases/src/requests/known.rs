@@ -49,6 +49,12 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
         {
             return Some(TYPES);
         }
+        // The embedded server finds only what it validates after the decoding.
+        (Some(invalid), Some(found))
+            if invalid.is_of_a_type() && difference.is("PATCH") && !found.is_of_a_patch() =>
+        {
+            return Some(TYPES);
+        }
         // kube-apiserver validates an object before it looks for another one with the same name.
         (Some(invalid), None)
             if embedded.is_success() || (embedded.status == 409 && difference.is("POST")) =>
@@ -172,6 +178,11 @@ impl<'a> Invalid<'a> {
         causes
             .filter(|(field, _)| field.starts_with("metadata"))
             .collect()
+    }
+
+    /// Returns whether the patched object can't be decoded, for any reason.
+    fn is_of_a_patch(&self) -> bool {
+        self.0.iter().any(|(field, _)| *field == "patch")
     }
 
     /// Returns whether a patch has resulted in a value of another type than that of the field.
@@ -333,6 +344,10 @@ mod tests {
         assert_eq!(named("> PATCH /a", response(400, json!({}))), Some(TYPES));
         assert_eq!(named("> PATCH /a", response(409, json!({}))), Some(TYPES));
         assert_eq!(named("> PUT /a", response(400, json!({}))), None);
+        let other = of("another reason");
+        assert_eq!(named("> PATCH /a", other), None);
+        assert_eq!(named("> PATCH /a", invalid(&["type"])), Some(TYPES));
+        assert_eq!(named("> PUT /a", invalid(&["type"])), None);
         let base64 = of("illegal base64 data at input byte 0");
         let named = name(&between("> PATCH /a", base64, changed()));
         assert_eq!(named, Some(TYPES));

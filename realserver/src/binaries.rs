@@ -18,7 +18,7 @@ const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
 const KUBERNETES: &str = "k8s.io/kubernetes";
 
-/// The paths and versions of the built executables of kube-apiserver and etcd.
+/// The paths and versions of the executables of kube-apiserver and etcd.
 #[derive(Clone, Debug)]
 pub struct Binaries {
     pub(crate) api_server: PathBuf,
@@ -32,7 +32,8 @@ pub struct Binaries {
 enum Origin {
     /// The folder that [`ASSETS`] names.
     Installed(PathBuf),
-    /// Go modules: those of this package, or of another version of Kubernetes.
+    /// The executables are built from Go modules of this package, or from Go modules of another version of
+    /// Kubernetes.
     Built {
         /// Folder of all executables, by name and version.
         folder: PathBuf,
@@ -60,8 +61,8 @@ impl Binaries {
         }
     }
 
-    /// Builds the version `version` of kube-apiserver, such as `1.32.9`, instead of the one in `go.mod`, and
-    /// etcd. Does not build an executable that already exists below `target`.
+    /// Builds etcd, and builds kube-apiserver in the version `version`, such as `1.32.9`, instead of the
+    /// version in `go.mod`. Does not build an executable that already exists below `target`.
     ///
     /// # Errors
     /// Returns an error if the version does not exist or can't be built with the installed Go.
@@ -90,7 +91,8 @@ impl Binaries {
         })
     }
 
-    /// Builds kube-apiserver, in the version `version` if there is one, and etcd.
+    /// Builds kube-apiserver and etcd. If `version` is `None`, builds the version of kube-apiserver that this
+    /// package's `go.mod` requires.
     fn built(target: &Path, version: Option<String>) -> Result<Self> {
         let folder = target.join("realserver");
         let source = kubernetes("kube-apiserver", &folder, version.as_deref())?;
@@ -144,7 +146,8 @@ impl Binaries {
     /// first snapshot would build otherwise.
     ///
     /// # Errors
-    /// Returns an error if `KUBEBUILDER_ASSETS` is set, because that folder has no such program, or if the build fails.
+    /// Returns an error if the build fails, or if `KUBEBUILDER_ASSETS` is set, because the folder that this
+    /// variable names does not contain the program.
     pub fn prepare_snapshots(&self) -> Result<()> {
         self.snapshots().map(drop)
     }
@@ -172,8 +175,10 @@ fn sources() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the folder with the Go module of a program of Kubernetes. Writes it below `folder` if `version` is
-/// another version than that of this package.
+/// Returns the folder with the Go module of the Kubernetes program `name`.
+///
+/// If `version` is `None`, this is a folder of this package. Otherwise, the function writes the module for
+/// `version` into a folder below `folder`, unless that module exists, and returns that folder.
 fn kubernetes(name: &str, folder: &Path, version: Option<&str>) -> Result<PathBuf> {
     let Some(version) = version else {
         return Ok(sources().join(name));
@@ -220,8 +225,9 @@ fn write_module(source: &Path, name: &str, version: &str) -> Result<()> {
 
 /// Returns the text of a `go.mod` that builds the version `version` of the program `name`.
 ///
-/// Kubernetes replaces its own modules by folders of its repository. `of_kubernetes`, the text of its
-/// `go.mod`, lists them. The result replaces each by its published version instead: `v0.32.9` for `v1.32.9`.
+/// `of_kubernetes` is the text of the `go.mod` of Kubernetes. That file replaces some modules by folders of
+/// Kubernetes' repository. The result replaces each of these modules by its published version instead, such
+/// as `v0.32.9` if `version` is `v1.32.9`.
 fn module_text(of_kubernetes: &str, name: &str, version: &str) -> Result<String> {
     let staging = version.replacen("v1.", "v0.", 1);
     ensure!(staging != version, "{version} is no version of Kubernetes");
@@ -239,7 +245,8 @@ fn module_text(of_kubernetes: &str, name: &str, version: &str) -> Result<String>
     ))
 }
 
-/// Returns the string `name` of a JSON object whose members are on separate lines, as Go prints it.
+/// Returns the string value of the member `name` of the JSON object `text`, in which Go has written each
+/// member on a separate line.
 fn json_string(text: &str, name: &str) -> Option<String> {
     let start = format!("\"{name}\": \"");
     let (_, rest) = text.split_once(&start)?;

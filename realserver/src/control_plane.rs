@@ -118,14 +118,18 @@ impl ControlPlane {
         self.start_api_server().await
     }
 
-    /// Starts kube-controller-manager with controllers, such as `namespace-controller`, and kills one that
-    /// runs. `*` is all controllers that are on by default, and `-NAME` is off. Does not wait until the
-    /// controllers work, which takes some seconds. Blocks the thread while it builds the program, which
-    /// [`Binaries::prepare_controllers`] does before.
+    /// Starts kube-controller-manager with the controllers `names`, such as `namespace-controller`.
+    ///
+    /// If a kube-controller-manager already runs, this method kills it first. The name `*` selects all
+    /// controllers that are enabled by default, and `-NAME` disables the controller `NAME`.
+    ///
+    /// This method does not wait until the controllers work, which takes some seconds. If
+    /// kube-controller-manager is not built yet, this method builds it and blocks the thread meanwhile. To
+    /// build it in advance, call [`Binaries::prepare_controllers`].
     ///
     /// # Errors
-    /// Returns an error if the program can't be built or started. [`check_alive`](Self::check_alive) returns an
-    /// error if it ends, which it does if it does not know a name.
+    /// Returns an error if kube-controller-manager can't be built or started. If a name is unknown,
+    /// kube-controller-manager ends after its start, and [`check_alive`](Self::check_alive) returns an error.
     pub fn start_controllers(&mut self, names: &[impl AsRef<str>]) -> Result<()> {
         self.stop_controllers();
         let binary = self.binaries.controller_manager()?;
@@ -176,7 +180,8 @@ impl ControlPlane {
         &self.token.0
     }
 
-    /// Returns the bearer token of the user `guest`, who has only the permissions of every authenticated user.
+    /// Returns the bearer token of the user `guest`, who has only the permissions of every authenticated
+    /// user.
     pub fn guest_token(&self) -> &str {
         &self.guest_token.0
     }

@@ -1,8 +1,7 @@
-//! Kills, ends, restarts and restores the processes of a [`ControlPlane`], as a program that tests clients
-//! under failures needs it.
+//! Kills, ends and restarts the processes of a [`ControlPlane`], and restores etcd from snapshots.
 //!
-//! The methods start and stop processes only when called. A method that starts kube-apiserver waits until it
-//! is ready, and therefore needs a running etcd.
+//! Programs that test clients under failures call these methods. A method that starts kube-apiserver waits
+//! until kube-apiserver is ready, and therefore needs a running etcd. No process is restarted automatically.
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
@@ -13,9 +12,10 @@ use crate::{
     process::Process,
 };
 
-/// Time between `SIGTERM` and `SIGKILL`: the default of a pod.
+/// Time between `SIGTERM` and `SIGKILL`, which equals the default `terminationGracePeriodSeconds` of a pod.
 ///
-/// kube-apiserver waits for the end of open watches, for at most a minute.
+/// After `SIGTERM`, kube-apiserver waits for at most one minute until open watches end, so `SIGKILL` can
+/// interrupt this wait.
 const GRACE: Duration = Duration::from_secs(30);
 
 impl ControlPlane {
@@ -59,7 +59,7 @@ impl ControlPlane {
         self.ready_at(port).await
     }
 
-    /// Waits until the first kube-apiserver, which runs, is ready again.
+    /// Waits until the first kube-apiserver is ready again. Its process must be running.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`start`](Self::start).
@@ -99,8 +99,8 @@ impl ControlPlane {
         self.etcd.end();
     }
 
-    /// Starts etcd, which must have ended, with the same address and the data in the folder. Does not wait
-    /// until it is ready.
+    /// Starts etcd, which must have ended, with the same address and the same data folder. Does not wait
+    /// until etcd is ready.
     ///
     /// # Errors
     /// Returns an error if the process can't be started.
@@ -121,8 +121,9 @@ impl ControlPlane {
     /// Replaces the data of etcd, which must have ended, by the snapshot in `file`.
     ///
     /// With a `bump` above zero, the revisions of the restored etcd continue at the snapshot's revision plus
-    /// `bump`, and all revisions up to there are compacted: `--bump-revision BUMP --mark-compacted` of
-    /// etcdutl. Otherwise they continue at the snapshot's revision.
+    /// `bump`, and all revisions up to this sum are compacted. This is the effect of the etcdutl flags
+    /// `--bump-revision BUMP --mark-compacted`. With a `bump` of zero, the revisions continue at the
+    /// snapshot's revision.
     ///
     /// # Errors
     /// Returns an error if the snapshot is not readable, or if the data can't be replaced.

@@ -4,7 +4,7 @@
 //! follows:
 //!
 //! - It does not run a command that a stage of the CI script `.ci/run` already runs.
-//! - It runs a command that starts or uses a server, in the order of the document.
+//! - It runs each command that starts or uses a server. These commands run in the order of the document.
 //! - Any other command must have an entry in `exceptions.rs`. The entry contains the reason why CI does not
 //!   run the command, or additional options with which the module runs the command.
 

@@ -139,7 +139,7 @@ pub(crate) fn add_to(xtask: Command) -> Command {
     })
 }
 
-/// Returns the program on the command line, and the options after its subcommand.
+/// Returns the program that the command line of `xtask` names, and the options after its subcommand.
 pub(crate) fn typed(xtask: &ArgMatches) -> Option<(&'static Program, Vec<String>)> {
     PROGRAMS.iter().find_map(|program| {
         let inside = match program.group {

@@ -80,7 +80,7 @@ pub(crate) struct Neutral {
 }
 
 impl Neutral {
-    /// Creates a client for the neutral source at the address `server`.
+    /// Creates a client for the neutral source, the server of generated objects, at the address `server`.
     ///
     /// # Errors
     /// Returns an error if the address does not start with `http://`.

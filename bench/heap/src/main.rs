@@ -33,7 +33,8 @@ struct Flags {
     /// Number of times that each decoder decodes all objects; the table shows the fastest time.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
-    /// Print only the memory in KiB of this number of pods without spare capacity, as one line of JSON.
+    /// Print only the memory in KiB of clones of this number of pods, as one line of JSON; the strings and
+    /// vectors of clones have no spare capacity.
     #[arg(long, value_name = "PODS")]
     floor: Option<usize>,
     /// With `--floor`, print resident memory instead of the memory requested from the allocator.
@@ -106,7 +107,7 @@ fn json(corpus: &Corpus, at: usize) -> Vec<u8> {
     json
 }
 
-/// Measures the memory of clones of `pods` decoded pods, which have no spare capacity.
+/// Decodes `pods` pods, and measures the memory of their clones. A clone has no spare capacity.
 ///
 /// Returns the memory requested from the allocator and the resident memory, in KiB.
 fn floor(pods: usize) -> Result<(u64, u64)> {

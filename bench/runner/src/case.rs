@@ -11,9 +11,9 @@ use crate::{
 /// Cache formats of this project's informer, as values of the flag `--store`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
-/// Returns the name of the case that differs from the case `ours` only in requesting JSON.
+/// Returns the start of the name of a case that requests JSON and otherwise equals the case `ours`.
 ///
-/// `ours` is the name without the handler, the rate and the number of pods, which follow.
+/// `ours` and the result contain only the part of a name before the handler, the rate and the number of pods.
 pub(crate) fn in_json(ours: &str) -> String {
     format!("{ours}, JSON")
 }
@@ -252,9 +252,10 @@ fn of_this_project() -> Vec<Case> {
     STORES.into_iter().flat_map(of).collect()
 }
 
-/// Returns the cases of [`of_this_project`], one case for client-go, and one for kube-rs.
+/// Returns the cases that are measured at several event rates and at several numbers of pods.
 ///
-/// The cases set neither the event rate nor the number of pods.
+/// These are the cases of [`of_this_project`], one case for client-go, and one for kube-rs. The returned
+/// cases set neither the event rate nor the number of pods. The caller adds them.
 pub(crate) fn growing() -> Vec<Case> {
     let peers = [
         Case::new("client-go, protobuf", Program::ClientGo, ""),

@@ -103,7 +103,8 @@ impl Programs {
     /// Returns the names and versions of the compilers and the measured libraries.
     ///
     /// # Errors
-    /// Returns an error if a compiler does not run or a version is missing.
+    /// Returns an error if a compiler does not run, or if `go.mod` or `Cargo.lock` lacks the version of a
+    /// library.
     pub(crate) fn versions(&self) -> Result<Vec<(String, String)>> {
         let mut rustc = Command::new("rustc");
         let rust = answer(rustc.arg("--version"))?;

@@ -114,8 +114,9 @@ impl Goal {
         }
     }
 
-    /// Also defines the case with requests for JSON. `ours` is the part of the case's name that says which
-    /// program and which store it is.
+    /// Also defines the variant of the goal's case that requests JSON.
+    ///
+    /// `ours` is the part of the case's name that identifies the program and its type of store.
     fn with_json(mut self, ours: &str) -> Self {
         self.json = Some(self.case.replacen(ours, &in_json(ours), 1));
         self
@@ -135,7 +136,9 @@ impl Goal {
         self.value_of(&self.case, samples)
     }
 
-    /// Calculates the value of the same case with requests for JSON, or returns `None` if there is none.
+    /// Calculates the value for the variant of the goal's case that requests JSON.
+    ///
+    /// Returns `None` if the goal defines no such variant, a measurement is missing or a divisor is zero.
     pub(crate) fn value_in_json(&self, samples: &Samples) -> Option<f64> {
         self.value_of(self.json.as_ref()?, samples)
     }
@@ -195,7 +198,8 @@ fn of_sync(store: Store) -> Vec<Goal> {
     ]
 }
 
-/// Returns the memory goals of `store`; ratios to the peers have a limit only if it is packed.
+/// Returns the memory goals of `store`. The ratios to client-go and kube-rs have a limit only for the packed
+/// store.
 fn of_memory(store: Store) -> Vec<Goal> {
     let at_most = |limit| store.select(Bound::AtMost(limit), Bound::Shown);
     let ours = store.case();

@@ -13,7 +13,8 @@ use crate::{
     samples::Samples,
 };
 
-/// Column head, field name, factor that converts the field's unit, and digits after the decimal point.
+/// Column head, field name, factor that converts the field to the unit in the head, and number of digits
+/// after the decimal point.
 type Column = (&'static str, &'static str, f64, usize);
 
 const MIB: f64 = 1.0 / 1024.0;

@@ -92,8 +92,7 @@ pub(crate) fn list(
     StreamBody::new(stream::iter(list.map(frame))).boxed_unsync()
 }
 
-/// Creates the body of a watch response: the initial events, then all changes after the revision of
-/// `follower`.
+/// Creates the body of a watch response: the initial events, then all changes that `follower` has not read.
 pub(crate) fn watch(
     follower: Follower,
     framing: Framing,

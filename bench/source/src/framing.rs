@@ -76,7 +76,8 @@ impl Framing {
 
     /// Writes all bytes of a list before its first item.
     ///
-    /// `items` is the sum of the [`item_len`](Self::item_len) of all items; JSON lists ignore it.
+    /// `items` is the sum of the [`item_len`](Self::item_len) of all items. A JSON list does not depend on
+    /// `items`.
     pub(crate) fn list_start(&self, meta: &ListMeta, items: usize, out: &mut Output) {
         let kind = format!("{}List", self.kind.kind);
         let api_version = self.kind.api_version();

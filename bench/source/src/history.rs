@@ -12,7 +12,9 @@ use std::collections::VecDeque;
 
 use crate::corpus::Version;
 
-/// Number of the latest changes that are available to watches. A list or a watch can't start before them.
+/// Number of the latest changes that are available to watches.
+///
+/// A list or a watch can't start from a revision that is older than the state before these changes.
 const KEPT: u64 = 65_536;
 
 /// The number before the first revision.

@@ -21,7 +21,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// The memory allocator of this program, which reuses the memory of sent chunks.
 ///
-/// The system's allocator returns that memory to the kernel, which costs a quarter of the CPU time per event.
+/// The system's allocator returns that memory to the kernel, which takes a quarter of the CPU time that the
+/// program spends per event.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -49,7 +50,7 @@ struct Args {
     /// With `--describe`, print only the mean sizes, as one line of JSON.
     #[arg(long, requires = "describe")]
     line: bool,
-    /// Write the zstd probabilities with which packed caches compress objects to this file and exit.
+    /// Write the zstd probabilities that packed caches use for compression to this file, and exit.
     #[arg(long, value_name = "FILE")]
     probabilities: Option<PathBuf>,
 }

@@ -9,7 +9,7 @@ use crate::corpus::{Corpus, Version};
 use crate::kind::CorpusKind;
 use crate::slot::Encoding;
 
-/// Number of generated objects of each kind, over which the samples are spread.
+/// Number of generated objects of each kind. The samples are taken from them at equal distances.
 const OBJECTS: usize = 1024;
 
 /// Number of samples of each kind in each encoding.
@@ -24,7 +24,7 @@ const DICTIONARY_BYTES: usize = 16 * 1024;
 const OFFSETS: [u8; 12] = [1, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0];
 
 /// Returns the beginning of a zstd dictionary: its magic number, its identifier, the probabilities and the
-/// offsets. Text of any length can follow.
+/// three offsets 1, 4 and 8. Text of any length can follow.
 ///
 /// The samples are pods, `ConfigMaps` and custom resources in JSON, and pods and `ConfigMaps` in protobuf.
 /// Secrets are not sampled: their text is random, so it compresses badly with any probabilities. As samples,

@@ -167,7 +167,8 @@ fn read_token(token: &str) -> Option<(usize, Moment)> {
     parts.next().is_none().then_some((start, moment))
 }
 
-/// Returns the response to a watch request, or one `ERROR` event for an unavailable revision.
+/// Returns the response to a watch request. If the requested revision is not available, the response
+/// contains only an `ERROR` event.
 fn answer_watch(source: &Arc<Source>, buffer: Buffer, request: &WatchRequest) -> Response<Body> {
     let framing = Framing::new(source.corpus().kind(), request.encoding);
     let (moment, initial) = match request.from {

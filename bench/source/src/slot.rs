@@ -72,10 +72,10 @@ pub(crate) enum Slot {
     /// Random hexadecimal digits. The fields are an id that is unique in the object, and the number of
     /// digits.
     Hex(u8, usize),
-    /// Random bytes, in JSON as base64. The fields are an id that is unique in the object, and the number of
-    /// bytes.
+    /// Random bytes, which JSON contains as base64. The fields are the id of these bytes, which is unique in
+    /// the object, and the number of bytes.
     ///
-    /// The number is a multiple of three, so the base64 text has no padding.
+    /// The number of bytes is a multiple of three, so the base64 text has no padding.
     Data(u8, usize),
     /// The object's `resourceVersion`.
     Revision,
@@ -142,7 +142,9 @@ fn marked_second(at: usize) -> i64 {
     i64::try_from(at).map_or(i64::MAX, |at| MARKED_SECOND + at)
 }
 
-/// Returns the protobuf varint of a time in seconds since 1970. It has five bytes from 1979 to 3058.
+/// Returns the protobuf varint of a time in seconds since 1970.
+///
+/// The varint of a time between the years 1979 and 3058 has five bytes.
 fn varint(second: i64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(5);
     crate::protobuf::put_varint(&mut bytes, second.cast_unsigned());

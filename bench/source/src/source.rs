@@ -45,7 +45,7 @@ pub struct Source {
 #[derive(Debug)]
 struct State {
     history: History,
-    /// Number of changes before the position of each reader, by the reader's id.
+    /// Maps the id of each reader to the reader's position, which is the number of changes before it.
     readers: BTreeMap<u64, u64>,
     last_reader: u64,
     stats: Stats,
@@ -290,7 +290,7 @@ impl Follower {
         self.counts.borrow().changes <= self.reader.at.changes
     }
 
-    /// Waits for a change that the reader has not read, or for a `POST /cut` request.
+    /// Waits for a change that this follower has not read, or for a `POST /cut` request.
     ///
     /// # Cancel safety
     ///

@@ -87,7 +87,9 @@ impl Pattern {
         self.bytes.len()
     }
 
-    /// Appends the object with the identity `of` to `out`, and overwrites `scratch`.
+    /// Appends the object with the identity `of` to `out`.
+    ///
+    /// `scratch` is a temporary buffer, whose content is overwritten.
     pub(crate) fn write(
         &self,
         of: &Identity,

@@ -26,7 +26,7 @@ pub(crate) struct MemorySource {
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 
-/// Changes the pods of a [`MemorySource`], and sends each change to its watch.
+/// Changes the pods of a [`MemorySource`], and sends each change to the watch of that source.
 pub(crate) struct PodWriter {
     pods: usize,
     revision: usize,

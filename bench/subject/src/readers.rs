@@ -57,7 +57,7 @@ enum Readers {
     Tasks,
 }
 
-/// Numbers of reads and writes, and whether the readers must stop.
+/// Numbers of completed reads and writes, and whether the readers must stop.
 #[derive(Debug, Default)]
 struct Done {
     reads: AtomicU64,

@@ -107,7 +107,7 @@ fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// Returns the kind, namespace and name, or `None` for a kind without system objects.
+/// Returns the kind, namespace and name of `object`, or `None` if its kind has no system objects.
 fn place(object: &Value) -> Option<(&str, &str, &str)> {
     let (metadata, kind) = (&object["metadata"], object["kind"].as_str()?);
     let version = object["apiVersion"].as_str()?;

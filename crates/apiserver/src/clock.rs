@@ -1,7 +1,7 @@
 //! Provides the wall-clock time that the server writes into objects.
 //!
-//! Guarantees: no other module reads the system clock, and [`Builder::clock`](crate::builder::Builder::clock)
-//! can replace it.
+//! Guarantees: no other module reads the system clock, and a test can replace the system clock with
+//! [`Builder::clock`](crate::builder::Builder::clock).
 //!
 //! The module does not provide timers.
 

@@ -14,7 +14,8 @@ const SUMMARY_BYTES_MAX: usize = 30;
 pub(crate) enum DecodeError {
     /// The body does not have a valid `apiVersion` and `kind`.
     Unrecognized { expected: String, why: String },
-    /// The body has a type, and is malformed or of another type than expected.
+    /// The `apiVersion` and `kind` of the body can be read, but the body is malformed or of another kind than
+    /// expected.
     Unfit {
         kind: String,
         version: String,

@@ -231,7 +231,7 @@ impl Faults {
 
     /// Ends every open watch without an error.
     ///
-    /// These watches do not send the events that the server has not sent yet.
+    /// An event that a watch has not sent before this call is never sent on that watch.
     pub fn cut_watches(&self) {
         self.end(&Match::watches(), Ending::Cut);
     }
@@ -290,7 +290,7 @@ impl Faults {
 
     /// Simulates a restart from a backup of the store at the older `revision`.
     ///
-    /// Afterwards the store has the objects of this revision, and no watch can start at an older revision.
+    /// Afterwards the store has the objects of this revision, and no watch can start below this revision.
     /// The next write receives the revision `revision + 1`.
     /// Clients can therefore observe a revision number twice, with different contents.
     ///

@@ -101,7 +101,8 @@ impl Directive {
         }
     }
 
-    /// Ignores the complaints, adds them to `warnings`, or rejects the request.
+    /// Ignores the complaints (`Ignore`), adds them to `warnings` (`Warn`), or rejects the request
+    /// (`Strict`).
     ///
     /// # Errors
     ///

@@ -205,7 +205,9 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns Go's message about an unexpected byte, which Go shows as the character with this number.
+/// Returns Go's message about an unexpected byte.
+///
+/// As in Go, the message shows the character whose code point is the value of the byte.
 fn invalid(byte: u8, place: &str) -> String {
     let shown = match char::from(byte) {
         '\'' => "\\'".to_owned(),

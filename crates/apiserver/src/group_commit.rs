@@ -124,7 +124,7 @@ impl Shared {
     /// disk, if there is one.
     ///
     /// Accepted writes that are not yet on the disk fail. If the restored state can't be written to the disk,
-    /// the next write retries, and this method returns no error.
+    /// this method returns no error, and the next write to the disk contains the restored state too.
     ///
     /// # Errors
     ///

@@ -18,9 +18,11 @@ use crate::status::ApiError;
 /// Maximum number of objects per step, which take about 5 ms.
 const STEP_MAX: usize = 250;
 
-/// Number of steps whose events fill the queue of a watcher.
+/// Divisor that limits a step: the capacity of a watcher's queue divided by this number is the maximum number
+/// of objects per step.
 ///
-/// The deletion of one object can cause two events, and other writers use the queue too.
+/// The deletion of one object can cause two events, so the events of a step fill at most half of the queue.
+/// The other half is for other writers.
 const STEPS_PER_QUEUE: usize = 4;
 
 /// Maximum time per step for which a write waits for watchers that are behind.
@@ -52,7 +54,7 @@ impl LongWrite {
     }
 
     /// Counts one written object of a collection. If the object is the last one of a step, yields until the
-    /// watchers of the collection have read most events.
+    /// queue of every watcher of the collection is at most half full, but at most for [`PATIENCE`].
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Validates the metadata of objects: names, labels, annotations, finalizers and owner references.
 //!
 //! Guarantees: the rules are those of Kubernetes' functions `ValidateObjectMeta` and
-//! `ValidateObjectMetaUpdate`, and the messages are those of a 1.36 API server. An update reports an error as
-//! often as a kind validates its metadata.
+//! `ValidateObjectMetaUpdate`, and the messages are those of a 1.36 API server. Kubernetes validates the
+//! metadata of an update several times, so an update may report the same error several times.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +24,10 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDelet
 
 const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
-/// Maximum number of reported owners that are one controller too many. Each error contains all owners, and a
-/// client can send 100,000.
+/// Maximum number of errors about owner references with `controller: true` after the first such reference.
+///
+/// The limit bounds the size of the response: each of these errors contains all owner references of the
+/// object, and a client can send 100,000 references.
 const CONFLICTS_MAX: usize = 10;
 
 /// The metadata rules that differ between kinds.
@@ -51,8 +53,8 @@ pub(crate) enum Function {
 const COMMON: [Function; 2] = [Function::Object, Function::Update];
 
 impl MetadataRules {
-    /// The rules of custom resources, and of built-in kinds that only the generic function of Kubernetes
-    /// validates.
+    /// The rules of custom resources, and of built-in kinds that have no metadata validation of their own in
+    /// Kubernetes.
     pub(crate) const GENERIC: MetadataRules = MetadataRules {
         qualified_finalizers: false,
         on_update: &[Function::Update],
@@ -119,9 +121,10 @@ impl MetadataRules {
     }
 }
 
-/// Returns the errors of changed metadata that `ValidateObjectMeta` finds for a core kind.
+/// Validates the metadata of `new` as Kubernetes' `ValidateObjectMeta` does for an object of a core kind.
 ///
-/// A kind that calls the function after checks of its own calls this in [`Hooks::validate_update`].
+/// Returns no errors if `old` has the same metadata. Kinds that Kubernetes validates with
+/// `ValidateObjectMeta` only after other checks call `check_changed` in [`Hooks::validate_update`].
 ///
 /// [`Hooks::validate_update`]: crate::strategy::Hooks::validate_update
 pub(crate) fn check_changed(old: &Object, new: &Object) -> Vec<FieldError> {
@@ -215,7 +218,9 @@ fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
     Some(FieldError::forbidden("metadata.finalizers", &body))
 }
 
-/// Removes equal owner references, and adds a warning about them. `when` is a part of the warning.
+/// Removes duplicate owner references, and adds a warning about the removed ones.
+///
+/// `when` is a part of the warning's text.
 pub(crate) fn merge_owners(object: &mut Object, when: &str, warnings: &Warnings) {
     let removed = remove_equal_owners(object);
     if !removed.is_empty() {

@@ -74,7 +74,7 @@ pub(crate) enum IncludeObject {
     Object,
 }
 
-/// What a response contains, which determines the forms that are possible.
+/// Content of a response. The content determines which representations the client can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Object,
@@ -97,7 +97,8 @@ enum Form {
     MetadataList,
 }
 
-/// The transformation that the parameters `as`, `g` and `v` of an alternative request.
+/// The conversion of the response that one media type of the `Accept` header requests, with the parameters
+/// `as`, `g` and `v`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Conversion<'a> {
     kind: &'a str,
@@ -128,7 +129,8 @@ impl Encoding {
 }
 
 impl<'a> Conversion<'a> {
-    /// Returns the transformation that a clause requests, if it has any of the parameters.
+    /// Returns the transformation that a clause requests, or `None` if the clause has none of the parameters
+    /// `as`, `g` and `v`.
     fn of(clause: &Clause<'a>) -> Option<Conversion<'a>> {
         let [kind, group, version] = ["as", "g", "v"].map(|name| clause.parameter(name));
         kind.or(group).or(version)?;
@@ -152,7 +154,10 @@ impl<'a> Conversion<'a> {
     }
 }
 
-/// Returns the result of `allow` for the first alternative and encoding for which it returns one.
+/// Calls `allow` for each alternative in `accept` and each of its encodings that the server supports, in
+/// order.
+///
+/// Returns the first result of `allow` that is not `None`.
 ///
 /// `server_version` is the supported value of the parameter `sv`, if any.
 fn select<T>(
@@ -299,7 +304,7 @@ pub(crate) enum Route {
 ///
 /// # Errors
 ///
-/// Returns a 406 error if the server supports no alternative.
+/// Returns a 406 error if the server supports no alternative of the `Accept` header.
 pub(crate) fn document_in(headers: &HeaderMap, route: Route) -> Result<Encoding, ApiError> {
     let accept = accept(headers);
     match route {
@@ -313,9 +318,11 @@ pub(crate) fn document_in(headers: &HeaderMap, route: Route) -> Result<Encoding,
     plain(&accept).ok_or_else(|| not_acceptable(&accept))
 }
 
-/// Returns the encoding of the aggregated discovery document, or `None` if the client requests a plain one.
+/// Returns the encoding of the aggregated discovery document, or `None` if the client does not accept the
+/// aggregated document.
 ///
-/// As in kube-apiserver, any acceptable alternative that requests the aggregated document is preferred.
+/// As in kube-apiserver, an alternative in `Accept` that requests the aggregated document is preferred to all
+/// other alternatives.
 pub(crate) fn aggregated_discovery_in(headers: &HeaderMap) -> Option<Encoding> {
     select(&accept(headers), None, |encoding, conversion| {
         let aggregated = Conversion {

@@ -41,7 +41,8 @@ impl Reply {
         Reply::new(code, Body::full(format!("{value}\n")), None)
     }
 
-    /// Returns a response with a document in this encoding, or in JSON if the document has no other one.
+    /// Returns a response with a document in this encoding. If the document has no protobuf encoding, the
+    /// response is always in JSON.
     pub(crate) fn document(code: StatusCode, document: &Value, encoding: Encoding) -> Reply {
         if encoding == Encoding::Protobuf
             && let Some(document) = protobuf::document(document)
@@ -53,7 +54,7 @@ impl Reply {
 
     /// Returns a `Status` object that reports success.
     ///
-    /// The `Status` object contains `details`, or the number of `code` if `details` is `None`.
+    /// The `Status` object contains either `details` or, if `details` is `None`, the status code `code`.
     pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Value {
         let mut status = json!({
             "kind": "Status",

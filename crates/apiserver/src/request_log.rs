@@ -70,7 +70,8 @@ pub struct LoggedRequest {
     /// Resource version of the list or object in the response.
     ///
     /// If the response to a deletion or to a POST on `pods/binding` contains no object, this is the resource
-    /// version of the deleted object or of the pod. `None` for any other response.
+    /// version of the deleted object or of the pod. `None` for every other response without a list or an
+    /// object.
     pub revision: Option<u64>,
     /// Faults that have affected the request or its response, without duplicates, in order of their first
     /// effect.

@@ -164,7 +164,10 @@ impl Registry {
             .map(|resource| resource.collection)
     }
 
-    /// Iterates over the namespaced resources that support `delete`, one per collection.
+    /// Iterates over the namespaced resources that support `delete`.
+    ///
+    /// Of the resources that serve the same collection of objects, such as several versions of one kind, only
+    /// the first is included.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
         let deletable =

@@ -153,13 +153,13 @@ impl std::fmt::Display for Verb {
 // === impl Target ===
 
 impl Target {
-    /// Checks that the path can name an object, which has a namespace, and a name that can be part of a key
-    /// in etcd.
+    /// Checks that the path has a namespace if the named object needs one, and that the name can be part of a
+    /// key in etcd.
     ///
     /// # Errors
     ///
-    /// Returns a 400 error if it can't, and a 404 error if the name is not UTF-8, except for an update: an
-    /// update compares the name with that in its body.
+    /// Returns a 400 error if a check fails, and a 404 error if the name is not UTF-8. An update with such a
+    /// name does not fail here, because the update compares the name with the name in its body.
     pub(crate) fn check_name(&self, verb: Verb) -> Result<(), ApiError> {
         if self.lacks_namespace && self.name.is_some() {
             return Err(ApiError::bad_request("Namespace parameter required."));
@@ -244,9 +244,10 @@ impl Destination {
         destination.passed_on(registry.kinds(), &segments)
     }
 
-    /// Replaces the destination of an unknown path of a custom group.
+    /// Returns [`Destination::Nowhere`] for an unknown path below a custom group, otherwise `self`.
     ///
-    /// kube-apiserver serves custom groups with a handler of their own, which passes such a path on.
+    /// kube-apiserver serves custom groups with a separate handler. For an unknown path, this handler
+    /// delegates to the next handler, which responds with a 404 in plain text.
     fn passed_on(self, kinds: &Kinds, segments: &[&str]) -> Destination {
         let ["apis", group, ..] = segments else {
             return self;
@@ -279,7 +280,7 @@ impl Destination {
     }
 }
 
-/// Returns the destination of a path with an empty segment, which names no resource.
+/// Returns the destination of a path that has an empty segment. Such a path names no resource.
 fn empty_segment(segments: &[&str]) -> Destination {
     match segments {
         ["api" | "apis", ..] => Destination::Unknown,
@@ -287,7 +288,9 @@ fn empty_segment(segments: &[&str]) -> Destination {
     }
 }
 
-/// Returns whether the segments after the version have no empty one, except a namespace.
+/// Returns whether a path can name a resource. `rest` contains the segments of the path after the version.
+///
+/// The path can name a resource if `rest` has at least one segment and no empty segment except the namespace.
 fn is_resource(rest: &[&str]) -> bool {
     match rest {
         ["watch", rest @ ..] => is_resource(rest),

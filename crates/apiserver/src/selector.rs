@@ -46,8 +46,8 @@ impl<'a> Selectable<'a> {
 impl Selection {
     /// Parses a label selector, and a field selector for the fields in `table`.
     ///
-    /// Calls `check` after the syntax and before the names of the fields are judged: Kubernetes judges the
-    /// other parameters of a request at this point.
+    /// Calls `check` between the check of the syntax and the check of the field names, because Kubernetes
+    /// checks the other parameters of a request at this point.
     ///
     /// # Errors
     ///

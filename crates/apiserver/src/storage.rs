@@ -113,7 +113,7 @@ pub(crate) struct Rewind {
     target: u64,
 }
 
-/// Error for a revision whose later events are no longer all in the log.
+/// Error for a revision that is too old: the log no longer contains all events after that revision.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Compacted;
 

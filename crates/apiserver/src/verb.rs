@@ -82,8 +82,8 @@ impl Call {
     /// # Cancel safety
     ///
     /// A write to one object makes its change in one poll. Dropping the future before that poll changes
-    /// nothing. Dropping it later does not undo the change. The deletion of a collection stops if the future
-    /// is dropped. The deletion of a namespace is completed.
+    /// nothing. Dropping it later does not undo the change. If the future is dropped, the deletion of a
+    /// collection stops, but the deletion of a namespace is still completed.
     pub(crate) async fn answer(self) -> Result<Reply, ApiError> {
         match &self.destination {
             Destination::Resource(target) if self.verb.is_write() => {
@@ -103,8 +103,8 @@ impl Call {
         }
     }
 
-    /// Returns the rest of the deletion of the namespace that the request has deleted, or in which it may
-    /// have removed an object.
+    /// Returns the [`Emptying`] that continues the deletion of a namespace: the namespace that the request
+    /// has deleted, or the namespace in which the request may have removed an object.
     fn continue_deletion(&self, target: &Target) -> Emptying {
         match (self.verb, Self::subject(target)) {
             (Verb::Delete, Ok(subject)) => {

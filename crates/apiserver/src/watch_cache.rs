@@ -191,7 +191,7 @@ impl Cache {
         self.horizon = revision;
     }
 
-    /// Removes the events from the window that are no longer in `log`, or that exceed the capacity.
+    /// Removes from the window of past events those that are no longer in `log` or that exceed the capacity.
     ///
     /// `log` contains the resource's events after `log_horizon`, newest last. With [`WatchCache::Adaptive`],
     /// the capacity is adapted first.
@@ -238,7 +238,7 @@ impl Cache {
         });
     }
 
-    /// Sends the result of `make` to the watchers whose requests satisfy `wanted`.
+    /// Sends a delivery to each watcher whose request satisfies `wanted`. `make` makes each delivery.
     pub(crate) fn send_to(
         &mut self,
         wanted: impl Fn(&LoggedRequest) -> bool,

@@ -128,7 +128,7 @@ struct TypedServe {
     /// it from a file. With this flag, the plan can also be changed over HTTP while the server runs.
     #[arg(long, value_name = "PLAN|@FILE")]
     fault: Option<FaultPlan>,
-    /// Run the demo's control loops, so that a Deployment results in running pods.
+    /// Run the control loops of the command `demo`, so that a Deployment results in running pods.
     #[arg(long)]
     controllers: bool,
     /// Serve lists and watches from a watch cache, as kube-apiserver does; with false, storage serves them.

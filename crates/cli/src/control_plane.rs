@@ -126,7 +126,8 @@ impl ControlPlane {
         }
     }
 
-    /// Creates a process, to which the caller adds loops before [`ControlPlane::host`].
+    /// Creates a [`Process`] without loops. The caller adds the loops, and then passes the process to
+    /// [`ControlPlane::host`].
     pub(crate) fn process(&self, user_agent: &str, client: Client) -> Process {
         let factory = SharedInformerFactory::builder(client.clone())
             .namespaces(self.scope.namespace.as_deref())
@@ -196,7 +197,7 @@ impl ControlPlane {
         }
     }
 
-    /// Returns the user agent of each process, and the number of reads from its caches.
+    /// Returns the user agent of each process, and the number of reads from the caches of that process.
     pub(crate) fn reads(&self) -> Vec<(Arc<str>, u64)> {
         let reads = |process: &Process| (Arc::clone(&process.user_agent), process.reads.count());
         self.processes.iter().map(reads).collect()

@@ -316,7 +316,8 @@ fn pod(number: usize) -> Value {
 
 // === Source ===
 
-/// A `ListerWatcher` whose lists are all the same, and whose first watch delivers the events of a channel.
+/// A `ListerWatcher` that always returns the same list. Its first watch delivers the events of a channel, and
+/// later watches deliver no events.
 struct MemorySource {
     list: Bytes,
     /// Receiver of the events that the first watch delivers; `None` after the first watch was opened.

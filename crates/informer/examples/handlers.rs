@@ -183,7 +183,7 @@ fn closures(pods: &SharedInformer<Pod>, output: Transcript) -> Result<(), Stoppe
 
 /// Registers a handler whose buffer merges updates of the same object, and checks the result.
 ///
-/// The pod is updated three times while the handler is busy. The function checks that the handler receives
+/// One pod is updated three times while the handler is busy. The function checks that the handler receives
 /// only one update, with the state after the third update.
 async fn only_the_latest(
     pods: &SharedInformer<Pod>,

@@ -180,8 +180,8 @@ impl<'a> Encoded<'a> {
 
     /// Like [`Encoded::cut`], but does not search JSON for the annotations and the managed fields.
     ///
-    /// `identity` must be the identity of this object. In JSON, it contains both fields as slices of the
-    /// object's bytes.
+    /// `identity` must be the identity of this object. For a JSON object, the identity contains these two
+    /// fields as slices of the object's bytes.
     ///
     /// Never returns `None` for protobuf. Returns `None` for JSON in three cases, in which the caller must
     /// use [`Encoded::cut`]:

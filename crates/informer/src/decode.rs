@@ -109,7 +109,8 @@ pub(crate) struct OtherKind {
 }
 
 impl<K> Decoded<K> {
-    /// Returns whether the object is [`Unreadable`](Self::Unreadable) for lack of a name or valid revision.
+    /// Returns whether the result is [`Unreadable`](Self::Unreadable) because the object has no name or no
+    /// valid revision.
     pub(crate) fn names_no_state(&self, encoded: Encoded<'_>) -> bool {
         let Self::Unreadable(_) = self else {
             return false;

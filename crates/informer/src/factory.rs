@@ -1,9 +1,9 @@
 //! Creates, starts and stops the informers of a program: one shared informer for each kind and scope.
 //!
 //! Requests for the same kind in the same scope (namespaces and selectors) return the same informer. So each
-//! scope of a kind has one cache, and one list and one watch for each of its namespaces. The factory starts its informers, waits for their
-//! caches to sync, and shuts them down. The factory does not start or stop adopted informers, which another
-//! part of the program owns.
+//! scope of a kind has one cache, and one list and one watch for each namespace of the scope. The factory
+//! starts its informers, waits for their caches to sync, and shuts them down. The factory does not start or
+//! stop adopted informers, which another part of the program owns.
 
 mod builder;
 mod cache_sync;
@@ -149,8 +149,8 @@ impl SharedInformerFactory {
         FactoryBuilder::new(Arc::new(client))
     }
 
-    /// Returns the informer of the kind `K` with the factory's default options. The first request creates the
-    /// informer.
+    /// Returns the informer of the kind `K` with the factory's default options. Creates the informer if it
+    /// does not exist.
     ///
     /// The informer starts at the next [`SharedInformerFactory::start`]. This method must be called inside a
     /// Tokio runtime.
@@ -186,7 +186,8 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns a lister that reads the cache of the kind `K`. The first request creates the kind's informer.
+    /// Returns a lister that reads the cache of the kind `K`. Creates the kind's informer if it does not
+    /// exist.
     ///
     /// This method must be called inside a Tokio runtime.
     pub fn lister<K>(&self) -> Lister<K>

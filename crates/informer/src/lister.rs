@@ -160,8 +160,8 @@ where
 
 /// Reads the objects of one namespace in the cache of an informer.
 ///
-/// If the namespace is empty, the `list` methods return the objects of all namespaces, and reads by name
-/// return cluster-scoped objects.
+/// If the lister was created with the empty string as its namespace, the `list` methods return the objects of
+/// all namespaces, and reads by name return cluster-scoped objects.
 #[doc(alias = "GenericNamespaceLister")]
 #[derive_where(Clone, Debug)]
 pub struct NamespaceLister<K> {
@@ -186,8 +186,8 @@ impl<K: Resource> NamespaceLister<K> {
 
     /// Returns the objects of the namespace that match a label selector, ordered by name.
     ///
-    /// If the namespace is empty, returns the objects of all namespaces, ordered by namespace and name. All
-    /// objects are from one snapshot of the cache.
+    /// If this lister was created with the empty string as its namespace, returns the objects of all
+    /// namespaces, ordered by namespace and name. All objects are from one snapshot of the cache.
     #[doc(alias = "ListAllByNamespace")]
     pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
         matching(self.lister.indexer.snapshot(), self.plan(), selector)

@@ -233,7 +233,9 @@ impl<K> Object<K> {
         }
     }
 
-    /// Stores the heap size of the decoded object in bytes, unless the handle has clones.
+    /// Stores `heap_bytes`, the heap size of the decoded object, in the object's body.
+    ///
+    /// Has no effect if the handle has clones, or if the cache stores the object as bytes.
     pub(crate) fn counted(mut self, heap_bytes: usize) -> Self {
         let inner = Arc::get_mut(&mut self.inner);
         if let Some(Body::Live(live)) = inner.map(|inner| &mut inner.body) {

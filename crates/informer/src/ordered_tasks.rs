@@ -41,7 +41,7 @@ impl<T: Send + 'static> OrderedTasks<T> {
         }
     }
 
-    /// Returns whether the runtime has only one worker, so the queue never accepts a computation.
+    /// Returns whether this queue accepts no computations, because the runtime has only one worker.
     pub(crate) fn is_without(&self) -> bool {
         self.width == 0
     }

@@ -182,7 +182,7 @@ pub(crate) enum Fate {
     Kept,
     /// The member is removed: its key and its value.
     Cut,
-    /// The value is kept, except what these rules remove from its map or array of maps.
+    /// The member is kept. If its value is a map or an array of maps, these rules remove members of the maps.
     Partly(Members),
 }
 

@@ -96,7 +96,8 @@ pub enum Error {
         /// The text of the error that the key function returned.
         reason: String,
     },
-    /// The process function failed for an object. The changes of the object are queued again or dropped.
+    /// The process function failed for an object. The changes of the object are queued again if `retried` is
+    /// true, and are dropped otherwise.
     ///
     /// The process function is the one set in a [`Config`](crate::controller::Config). A panic of the
     /// function counts as a failure.
@@ -142,7 +143,7 @@ pub enum Error {
     Inconsistent(Arc<Difference>),
 }
 
-/// Returns the kind of an object, followed by its name if present.
+/// Returns `found`, the API version and kind of an object, followed by the object's name if it has one.
 fn a_kind(found: &str, object: Option<&ObjectName>) -> String {
     object.map_or_else(|| found.to_owned(), |name| format!("{found} {name}"))
 }

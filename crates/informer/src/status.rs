@@ -263,7 +263,7 @@ impl StatusReader {
     /// dropped before `until` returns `true`.
     ///
     /// The method does not call `until` after a change that affects only revisions, times of events, or the
-    /// number of objects received so far. These values change with every event or chunk.
+    /// number of objects received so far. These values change with every event or with every chunk of a list.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the informer.

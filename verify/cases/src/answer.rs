@@ -1,4 +1,7 @@
-//! What a server responds to a command, before anything is renamed.
+//! Defines [`Answer`], the response of a server to a command of a case.
+//!
+//! An answer contains the values that the server sent, such as revisions and uids. The module `trace` later
+//! replaces these values by names.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -7,8 +10,8 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     Response(Response),
-    /// The response to a request that prepares the case. The text of the case contains it only if it is not a
-    /// success.
+    /// The response to a request that prepares the case. The text of the case contains the response only if
+    /// the request failed.
     Prepared(Response),
     /// The command can't be run, for this reason, because an earlier command had an unexpected response.
     Impossible(String),
@@ -80,7 +83,9 @@ impl Answer {
         }
     }
 
-    /// Returns whether the case can show what its title says, on a server that behaves like Kubernetes.
+    /// Returns `false` if the answer shows a mistake in the script of the case.
+    ///
+    /// Such an answer is an error response to a request that prepares the case, or a command that can't run.
     pub(crate) fn is_possible(&self) -> bool {
         match self {
             Self::Prepared(response) => response.is_success(),

@@ -36,7 +36,9 @@ pub(crate) struct Step {
 /// Mark of a line that belongs to the response of kube-apiserver.
 const RESPONSE: &str = "< ";
 
-/// Mark of a line that belongs to the response of the embedded server, if it differs.
+/// Mark of a line that belongs to the response of the embedded server.
+///
+/// A case contains such lines only if this response differs from the response of kube-apiserver.
 const EMBEDDED: &str = "<embedded ";
 
 /// Mark of a line that belongs to a command.
@@ -52,7 +54,7 @@ impl Case {
     /// Reads all cases below `folder`, sorted by name.
     ///
     /// # Errors
-    /// Returns an error if a file can't be read or is no case. It names the file.
+    /// Returns an error if a file can't be read or is not a valid case. The error names the file.
     pub(crate) fn all(folder: &Path) -> Result<Vec<Self>> {
         let mut files = Vec::new();
         collect(folder, &mut files)?;
@@ -90,7 +92,8 @@ impl Case {
         first.trim_start_matches("# ")
     }
 
-    /// Returns whether the case compacts, which affects all cases that run at the same time.
+    /// Returns whether the case compacts the server's history, which affects all cases that run at the same
+    /// time.
     pub(crate) fn compacts(&self) -> bool {
         let mut commands = self.steps.iter().map(|step| &step.command);
         commands.any(|command| *command == Command::Compact)

@@ -1,4 +1,4 @@
-//! The clients of one informer, whose user a case can change.
+//! Provides the Kubernetes client of one informer. A case can change the bearer token, and so the user.
 //!
 //! Guarantees: each request has the current token. An open watch keeps the token with which it was opened.
 

@@ -23,7 +23,8 @@ pub(crate) enum Command {
     Set { variable: String, pointer: String },
     /// Starts, reads or stops an informer.
     Informer(InformerCommand),
-    /// Makes all earlier revisions too old for lists and for watches.
+    /// Makes all revisions before the current one too old for lists, and for watches that are not served from
+    /// a watch cache.
     Compact,
     /// Allows a user to list and watch a resource in the namespace of the case.
     Allow { user: String, resource: String },
@@ -52,9 +53,10 @@ pub(crate) enum Wanted {
     UntilMarked,
 }
 
-/// Header of a command that replaces the body by this text, repeated as often as the header says.
+/// Header of a command that contains a number of repetitions: the request is sent with the command's body
+/// repeated this number of times.
 ///
-/// A body such as `x` is too long for a file after a million repetitions.
+/// With this header, a case can send a body of a million bytes that would be too long for a case file.
 const REPEAT: &str = "body-repeat";
 
 /// Header of a command that replaces the body by bytes in hexadecimal digits, for bodies that are not UTF-8.

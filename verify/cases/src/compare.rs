@@ -34,7 +34,8 @@ pub(crate) struct Arguments {
     document: bool,
 }
 
-/// Number of cases that run at the same time. Some cases wait for three seconds.
+/// Number of cases that run at the same time. Other cases run while a case waits; some cases wait for three
+/// seconds.
 const AT_ONCE: usize = 8;
 
 /// Folder of the cases, relative to the workspace.
@@ -93,7 +94,10 @@ impl Arguments {
         Ok(failed == 0)
     }
 
-    /// Runs one case. Reports each step with another response than expected, or writes the responses.
+    /// Runs one case, and returns whether the server's responses are the expected ones.
+    ///
+    /// Reports each step whose response is not the expected one. If `self.write` is set, writes the responses
+    /// to the file of the case instead.
     async fn is_as_expected(
         &self,
         case: &Case,

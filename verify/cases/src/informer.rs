@@ -42,7 +42,7 @@ const MORE: Duration = Duration::from_millis(50);
 /// Pause between two counts of the tasks that are left.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Pauses after failures, much shorter than the defaults, so that a case does not take long.
+/// First and maximum pause before a retry, much shorter than the defaults, so that a case does not take long.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(40));
 
 /// Time after which a watch is closed because the cache accepts no change.
@@ -184,10 +184,10 @@ impl Informer {
         Ok(())
     }
 
-    /// Drops the handlers' events, and stops the informer.
+    /// Drops the events that the handlers received, and stops the informer.
     ///
     /// # Errors
-    /// Returns an error if the informer does not stop, or if tasks are left.
+    /// Returns an error if the informer does not stop, or if some of its tasks still run after the stop.
     pub(crate) async fn end(&mut self) -> Result<()> {
         self.handlers.clear();
         self.stop().await
@@ -286,7 +286,8 @@ fn address(config: &Config) -> Result<SocketAddr> {
     authority.as_str().parse().context("not an address")
 }
 
-/// Creates a factory and its informer, and starts the informer. Must be called inside the runtime that runs it.
+/// Creates a factory and its informer, and starts the informer. Must be called inside the runtime that runs
+/// the informer.
 fn build(
     options: &Options,
     clients: Arc<Clients>,
@@ -379,13 +380,15 @@ fn described(status: &status::Status) -> String {
     format!("{synced}, {activity}{}", last_error(status))
 }
 
-/// Returns the last error of the informer as the end of a sentence.
+/// Returns `; last error: ` followed by the informer's last error, or an empty text if there is no error.
 fn last_error(status: &status::Status) -> String {
     let error = status.last_error().map(|error| error_text(error));
     error.map_or_else(String::new, |error| format!("; last error: {error}"))
 }
 
-/// Returns the class and the message of an error. The message of a broken connection depends on the transport.
+/// Returns the class and the message of an error.
+///
+/// Omits the message of a connection error or a timeout, because this message depends on the transport.
 fn error_text(error: &Error) -> String {
     let class = error.class();
     match class {

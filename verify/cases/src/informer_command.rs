@@ -13,7 +13,8 @@ pub(crate) struct InformerCommand {
 pub(crate) enum Action {
     /// Starts the informer.
     Start(Options),
-    /// Registers a handler. A slow handler receives the next event when the case has read the last one.
+    /// Registers a handler. A slow handler does not finish an event before the case has read the previous
+    /// event.
     Handler { handler: String, is_slow: bool },
     /// Waits until the cache contains the first list.
     Synced,

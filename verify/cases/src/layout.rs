@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Length of a line, in characters, up to which a value is on one line.
+/// Maximum length in bytes of a line that contains a whole object or array. Longer values take several lines.
 const LINE: usize = 100;
 
-/// Returns the text of `value`. Each line starts with `indent` spaces.
+/// Returns the JSON text of `value`, indented by `indent` spaces and followed by a line break.
 pub(crate) fn json(value: &Value, indent: usize) -> String {
     let mut text = " ".repeat(indent);
     put(value, indent, &mut text);

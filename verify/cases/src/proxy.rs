@@ -1,4 +1,4 @@
-//! A TCP proxy between one informer and the server, which a case can cut.
+//! A TCP proxy between one informer and the server. A case can cut all connections through the proxy.
 //!
 //! Guarantees: after [`Proxy::cut`], no byte passes in either direction, and new connections are closed at
 //! once, until [`Proxy::restore`].

@@ -1,8 +1,8 @@
 //! Runs random programs of requests on the embedded server and on a real kube-apiserver, and compares every
 //! response and every event.
 //!
-//! `cargo xtask conformance requests` runs this program. A program that differs is shortened, and printed in
-//! the form of a case.
+//! `cargo xtask conformance requests` starts this comparison. If the servers respond differently to a
+//! program, the program is shortened, and printed in the form of a case.
 
 mod objects;
 mod patches;
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// Number of requests of a program
     #[arg(long, default_value_t = 30)]
     length: usize,
-    /// `all`: run with each deliberate defect of the embedded server, and require that a seed finds it
+    /// `all`: run once for each deliberate defect of the embedded server, and fail if no seed finds it
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
     /// Print the programs, and run nothing
@@ -66,7 +66,7 @@ struct Totals {
     statuses: BTreeMap<(String, u16), usize>,
     /// Number of intentional differences, by name.
     known: BTreeMap<&'static str, usize>,
-    /// The seeds of programs with another difference, and this difference.
+    /// The seed of each program whose answers have an unintentional difference, and this difference.
     different: Vec<(u64, Difference)>,
     /// The seeds of programs that could not be run, with the reason.
     broken: Vec<(u64, String)>,
@@ -141,8 +141,11 @@ impl Arguments {
     }
 }
 
-/// Removes units from the program of `seed` as long as it still shows a difference that is not known. Returns
-/// the difference, or `None` if the program does not show it again.
+/// Runs the program of `seed` again, and shortens the program as long as it still shows a difference that is
+/// not a known one.
+///
+/// Returns the shortened program and its difference. If the first run shows no such difference, returns the
+/// whole program and `None`.
 fn shortest(
     runtime: &Runtime,
     sides: &Sides,

@@ -1,7 +1,8 @@
 //! Runs the commands of a case on a server, and returns the answers.
 //!
-//! Each case has a namespace of its own, which the run creates first. Its name is that of the case, and the
-//! variable `$ns` contains it. The variable `$guest` contains the token of a user without permissions.
+//! Each case has a namespace of its own, which the run creates first. The name of the namespace is derived
+//! from the name of the case, and is the value of the variable `$ns`. The value of the variable `$guest` is
+//! the token of a user without permissions.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -26,13 +27,15 @@ use crate::{
 /// Time limit of a response. A busy kube-apiserver responds within 5 s.
 const RESPONSE_MAX: Duration = Duration::from_secs(30);
 
-/// Time limit of the next event of a watch, and of the repetitions of a request.
+/// Maximum time for which a case waits for the next event of a watch, or repeats a request.
 const EVENT_MAX: Duration = Duration::from_secs(6);
 
 /// Pause between two repetitions of a request.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Time in which an event that the case does not read is found. Servers send the events of a write at once.
+/// Time for which the program waits for an event that the case does not read.
+///
+/// Servers send the events of a write at once, so such an event arrives within this time.
 const MORE: Duration = Duration::from_millis(50);
 
 /// Parameter of a watch that allows bookmarks.
@@ -41,7 +44,8 @@ const BOOKMARKS: &str = "allowWatchBookmarks=true";
 /// Maximum length of a namespace, in characters.
 const NAMESPACE_MAX: usize = 63;
 
-/// Value of the header `Authorization` in a case that sends no such header.
+/// Value of the header `Authorization` in the script of a case that makes this program send the request
+/// without this header.
 const NO_AUTHORIZATION: &str = "none";
 
 struct Run<'a> {
@@ -49,8 +53,8 @@ struct Run<'a> {
     variables: BTreeMap<String, String>,
     watches: BTreeMap<String, Watch>,
     informers: BTreeMap<String, Informer>,
-    /// Whether a wait for a status or for an informer has ended without success. Later waits would only take
-    /// time.
+    /// Whether a wait for a status or for an informer has ended without success. If so, later waits are
+    /// skipped.
     is_late: bool,
     /// The last response body, or the object of the last event. Null if the body was not JSON.
     last: Value,
@@ -313,7 +317,9 @@ impl Run<'_> {
         Ok(response.context("no response in time")??)
     }
 
-    /// Replaces each `$name` by the value of the variable. The longest name wins.
+    /// Replaces each `$name` by the value of the variable `name`.
+    ///
+    /// If several variable names match the text after a `$`, the longest name is used.
     fn replaced(&self, text: &str) -> String {
         let mut text = text.to_owned();
         let mut names: Vec<_> = self.variables.iter().collect();
@@ -372,7 +378,7 @@ impl Watch {
     }
 }
 
-/// Returns the answer of a wait that follows a wait without success.
+/// Returns the answer of a wait that is skipped because an earlier wait failed.
 fn not_tried() -> Answer {
     Answer::Impossible("not tried, because an earlier wait was without success".to_owned())
 }

@@ -25,7 +25,7 @@ pub(crate) enum Target {
     Apiserver,
 }
 
-/// A running server and a client, which sends requests as they are. Dropping it ends the server.
+/// A running server and a client that sends requests unchanged. Dropping this value ends the server.
 pub(crate) struct Connection {
     pub(crate) client: Client,
     /// Bearer token of the user `admin`, who is in the group `system:masters`.
@@ -62,13 +62,14 @@ const GROUP: &str = "cases.example.com";
 /// Time within which kube-apiserver serves a new custom kind. It usually takes less than 1 s.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 
-/// The controllers of kube-controller-manager that run for a case.
+/// The controllers of kube-controller-manager that a case can start.
 const CONTROLLERS: [&str; 2] = ["namespace-controller", "garbage-collector-controller"];
 
-/// Time within which controllers delete something after their start.
+/// Maximum time from the start of the controllers until they have deleted the objects of
+/// [`deleted_by_controllers`].
 const CONTROLLED_WITHIN: Duration = Duration::from_secs(120);
 
-/// Interval between two requests for something that a server or a controller does.
+/// Interval between two requests that check whether a server or a controller has completed an operation.
 const ASK: Duration = Duration::from_millis(100);
 
 /// Bearer token of the user `admin` of the embedded server.
@@ -102,7 +103,9 @@ impl Target {
 }
 
 impl Connection {
-    /// Returns the bearer token of a user: `admin`, `guest` or `unknown`. Both servers reject the last one.
+    /// Returns the bearer token of a user: `admin`, `guest` or `unknown`.
+    ///
+    /// The embedded server and kube-apiserver reject the token of `unknown`.
     pub(crate) fn token(&self, user: &str) -> Result<&str> {
         match user {
             "admin" => Ok(&self.token),
@@ -112,8 +115,8 @@ impl Connection {
         }
     }
 
-    /// Makes all revisions before the current one too old for lists, and for watches that are not served from a
-    /// watch cache. This affects all cases.
+    /// Makes all revisions before the current one too old for lists, and for watches that are not served
+    /// from a watch cache. All cases use the same server, so this affects every case that runs at this time.
     pub(crate) async fn compact(&self) -> Result<()> {
         match &self.server {
             Running::Embedded { server, .. } => server.faults().expire_history(),
@@ -159,8 +162,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Runs the [`CONTROLLERS`] until [`stop_controllers`](Self::stop_controllers), and returns when they work.
-    /// The embedded server does the work of the controllers that it has itself.
+    /// Starts the [`CONTROLLERS`] of a real server, and waits until both have deleted an object.
+    ///
+    /// The controllers run until [`stop_controllers`](Self::stop_controllers).
+    ///
+    /// For the embedded server, the method does nothing, because this server deletes the contents of
+    /// namespaces itself and has no garbage collector.
     pub(crate) async fn start_controllers(&self) -> Result<()> {
         let Running::Real { server } = &self.server else {
             return Ok(());
@@ -183,8 +190,10 @@ impl Connection {
     }
 }
 
-/// Returns when the garbage collector has deleted an object without an owner, and the namespace controller has
-/// removed the namespace of the object.
+/// Creates a namespace with one object whose owner does not exist.
+///
+/// Waits until the garbage collector has deleted the object. Then deletes the namespace, and waits until the
+/// namespace controller has removed it.
 async fn deleted_by_controllers(client: &Client) -> Result<()> {
     let path = "/api/v1/namespaces";
     let namespace = json!({"metadata": {"name": "controllers-work"}});
@@ -320,7 +329,8 @@ fn definition() -> Value {
     })
 }
 
-/// Returns a client that sends each request once. By default it repeats a request after 429, 503 and 504.
+/// Returns a client that sends each request once. By default, kube's client repeats a request after the
+/// responses 429, 503 and 504.
 fn client(mut config: Config) -> Result<Client> {
     config.default_retry = false;
     Ok(Client::try_from(config)?)

@@ -1,9 +1,9 @@
 //! Turns the answers of a case into the text that the case expects.
 //!
 //! Guarantees: the text contains no value that differs between two runs of the same case on the same server.
-//! The text does not show whether a renamed value is the one that the client sent.
 //!
-//! `managedFields` are left out.
+//! The table lists the values that the text replaces. The text does not show whether a replaced value equals
+//! the value that the client sent. `managedFields` are left out.
 //!
 //! | value | in the text |
 //! | --- | --- |
@@ -13,7 +13,7 @@
 //! | uid, or another UUID | `<uid 1>`, `<uid 2>`, … by first occurrence |
 //! | time | `<time>` |
 //! | text of over 1,000 characters | its first 100 characters and its length |
-//! | generated name | its prefix and `<5>` |
+//! | generated name | its prefix, and `<5>` for the five random letters |
 //! | continue token | `<continue>` |
 //! | age in a table | `<age>` |
 //! | cluster IP, node port | `<ip>`, `<port>` |
@@ -103,7 +103,9 @@ fn is_bookmark(event: &Value) -> bool {
     event["type"] == "BOOKMARK"
 }
 
-/// Returns whether `value` is a list of objects, whose revision is that of a state.
+/// Returns whether `value` is a list of objects or a table.
+///
+/// The revision of a list is the revision of the server's state, not of one object.
 fn is_list(value: &Value) -> bool {
     // An empty list of metadata has the items `null`.
     let items = value.get("items");
@@ -250,7 +252,9 @@ impl Names {
         }
     }
 
-    /// Renames the values in the metadata of an object, or of a list or a bookmark (`is_state`).
+    /// Renames the values in the member `metadata` of an object, a list or a bookmark.
+    ///
+    /// `is_state` is whether the metadata is of a list or a bookmark.
     fn metadata(&self, metadata: &Value, is_state: bool) -> Value {
         let mut renamed = self.renamed(metadata, false);
         if let Some(revision) = revision(metadata) {
@@ -312,7 +316,7 @@ impl Names {
     }
 }
 
-/// Returns the text of events, with the reason why the reading ended.
+/// Returns the text of events, followed by a note if the watch ended or no event arrived in time.
 fn ended(events: String, end: End) -> String {
     match end {
         End::Received => events,

@@ -95,7 +95,7 @@ impl Running {
         })
     }
 
-    /// Waits until the server listens, and returns its message.
+    /// Waits until the server listens, and returns the message that the server process then prints.
     ///
     /// # Errors
     /// Returns an error if the process ends before it listens.

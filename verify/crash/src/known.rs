@@ -58,7 +58,7 @@ impl Known {
         history.open = Open::Nothing;
     }
 
-    /// Compares the expected states with the `stored` objects, and adopts the stored states.
+    /// Compares the expected states with the `stored` objects, and records the stored states as acknowledged.
     ///
     /// Returns the number of pending writes that the server has stored.
     ///

@@ -44,7 +44,8 @@ const CALM_WRITES: usize = 10;
 /// Maximum number of kills in the search for one planted server bug.
 const BUG_LIVES: u64 = 60;
 
-/// Minimum number of kills for which a run must have increased every counter in [`REQUIRED`].
+/// Number of kills in a full run. A run with at least this number must increase every counter in
+/// [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
 /// Number of server processes after which a client enlarges the database file again.
@@ -297,8 +298,9 @@ impl Lives {
         Ok(())
     }
 
-    /// Starts the writers. Each writer ends when the server ends, or after its own `left` writes; `None`
-    /// means no limit.
+    /// Starts the writers. Each writer ends when the server ends, or after it has sent `left` writes.
+    ///
+    /// If `left` is `None`, the number of writes is not limited.
     fn writers(
         &mut self,
         acknowledged: &Arc<watch::Sender<usize>>,

@@ -103,7 +103,7 @@ impl Bench {
     /// Shortens the sequence of a finding while the sequence still shows a difference.
     ///
     /// # Errors
-    /// Returns an error if an oracle has ended.
+    /// Returns an error if an oracle, the Go process of a client-go version, has ended.
     pub(crate) fn shrink(
         &mut self,
         component: &Component,
@@ -119,7 +119,7 @@ impl Bench {
     /// Formats a finding's operations with the answers of the library and of client-go.
     ///
     /// # Errors
-    /// Returns an error if an oracle has ended.
+    /// Returns an error if an oracle, the Go process of a client-go version, has ended.
     pub(crate) fn show(
         &mut self,
         component: &Component,

@@ -37,11 +37,11 @@ pub(crate) const COMPONENT: Component = Component {
 
 const KNOWN: &str = "known";
 const EMIT_REPLACED: &str = "emit_replaced";
-/// Name of the setting of a generated sequence of operations by which some operations put popped deltas back.
-/// Only client-go 0.32 supports this.
+/// Name of a setting of a generated sequence of operations. With this setting, some operations put popped
+/// deltas back into the queue. Only client-go 0.32 supports such operations.
 const REQUEUE: &str = "requeue";
-/// Name of the setting of a generated sequence of operations by which `pop` operations call `pop_batch`
-/// instead of `pop_unit`.
+/// Name of a setting of a generated sequence of operations. With the setting, `pop` operations call
+/// `pop_batch` instead of `pop_unit`.
 const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a queued key";

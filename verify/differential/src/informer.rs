@@ -55,8 +55,8 @@ const RESYNC: &str = "resync";
 
 /// Operations after which the order of events of different objects is compared.
 ///
-/// After all other operations, client-go delivers events in the random order of a Go map. In sequences with
-/// the option [`DELTA_FIFO`] or [`RESYNC`], the order is never compared.
+/// After any other operation, client-go may deliver the events in the random order of a Go map. In sequences
+/// with the option [`DELTA_FIFO`] or [`RESYNC`], the order is never compared.
 const IN_ORDER: [&str; 6] = ["put", "remove", "recreate", "stray", "burst", "catch_up"];
 
 /// Verbs of the operations that make a handler block in its next callback.

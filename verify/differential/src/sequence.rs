@@ -56,8 +56,8 @@ pub(crate) struct Thing {
 pub(crate) struct Limiter {
     /// The kind of the rate limiter, such as `bucket`.
     pub(crate) kind: &'static str,
-    /// A duration in nanoseconds: base delay (`exponential`), fast delay (`fast_slow`), time per token
-    /// (`bucket`) or maximum wait (`max_wait`).
+    /// A duration in nanoseconds. It depends on `kind`: base delay (`exponential`), fast delay
+    /// (`fast_slow`), time per token (`bucket`) or maximum wait (`max_wait`).
     pub(crate) first: u64,
     /// A duration in nanoseconds: maximum delay (`exponential`) or slow delay (`fast_slow`).
     pub(crate) second: u64,

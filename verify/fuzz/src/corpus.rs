@@ -27,7 +27,7 @@ pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// Returns the folder in which runs of `target` save the input being executed, and a failing input.
+/// Returns the folder in which a run of `target` saves the input that it executes, and the input that failed.
 ///
 /// Creates the folder if it is missing.
 ///

@@ -11,7 +11,8 @@ const LONGEST: usize = 8 << 10;
 /// Maximum number of mutations that are applied to one input.
 const ACCIDENTS: usize = 6;
 
-/// Bytes with a special meaning to parsers, such as delimiters; a mutation can write one into an input.
+/// Bytes with a special meaning to parsers, such as delimiters. A mutation can write one of these bytes into
+/// an input.
 const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
 
 /// Returns a randomly mutated copy of an input in `pool`. A mutation can insert one of `words`.

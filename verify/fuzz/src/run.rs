@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     /// Run the named target only on this input, such as a saved failure
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// With `all`: insert each deliberate bug into the tested code in turn; its target must find it
+    /// With `all`: insert one deliberate bug after the other; the fuzz target for each bug must find the bug
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
     /// Run the named target in this process, without a memory limit

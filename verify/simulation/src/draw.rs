@@ -140,7 +140,7 @@ impl Drawing {
         }
     }
 
-    /// Selects random settings of an event handler, without a filter if `everything`.
+    /// Selects random settings of an event handler. If `everything` is true, the handler has no filter.
     fn handler(&mut self, everything: bool) -> Handler {
         let rng = &mut self.rng;
         let resyncs = rng.bool();

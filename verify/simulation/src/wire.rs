@@ -26,8 +26,8 @@ use self::{
 
 /// JSON member that marks a watch event that repeats the current state of an object.
 ///
-/// The revision of this state is older than the newest that the watch has reported. The informer ignores the
-/// member.
+/// The revision of this state is older than the newest revision that the watch has reported. The informer
+/// ignores the member.
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
 
 /// Returns whether a line of a watch response is a `MODIFIED` event that contains [`OLD_OBJECT`].

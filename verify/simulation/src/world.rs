@@ -337,7 +337,9 @@ impl<'a, K: Stored> World<'a, K> {
         }
     }
 
-    /// Ends the informer with [`end`](Self::end), and starts a new informer with the same handlers.
+    /// Ends the informer, and starts a new informer with the same handlers.
+    ///
+    /// `kill` selects how [`end`](Self::end) ends the informer.
     async fn restart(&mut self, kill: bool) -> Result<(), Wrong> {
         self.end(kill).await?;
         let setting = &self.life.setting;
@@ -353,7 +355,7 @@ impl<'a, K: Stored> World<'a, K> {
         Ok(())
     }
 
-    /// Stops the informer, or aborts its task if `kill`.
+    /// Stops the informer, or aborts its task if `kill` is true.
     ///
     /// Returns an error if the informer panics or does not end within [`STOPS_WITHIN`], if a callback still
     /// runs after a stop, or if a handler has received invalid events.

@@ -1,10 +1,11 @@
 //! Reads the audit logs of kube-apiserver, and compares them with the requests that [`Wire`]s observed.
 //!
 //! Guarantees:
-//! - A list or watch in an audit log that no wire observed, that it observed as another request, or that is in
-//!   the logs twice, is an error: a layer between the wire and the server has sent or repeated it.
-//! - A request that a wire observed with a successful response, and that is in no log, is an error, so an empty
-//!   log is one.
+//! - A list or watch in an audit log is an error if no wire observed it, if the wire observed a different
+//!   kind of request or another error status under the same audit id, or if the logs contain it twice. In
+//!   each of these cases, a layer between the wire and the server has sent, changed or repeated a request.
+//! - A request that a wire observed with a successful response is an error if no log contains it. Empty logs
+//!   are therefore also reported as errors.
 //!
 //! kube-apiserver writes the start of a request to the log before it handles the request.
 
@@ -21,7 +22,8 @@ use serde::Deserialize;
 
 use crate::wire::{AUDIT_PREFIX, Kind, Wire};
 
-/// The audit policy: lists and watches of this program's kinds, without their bodies.
+/// The audit policy: logs only lists and watches of this program's kinds, without request and response
+/// bodies.
 pub(crate) const POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[
 {"level":"Metadata","verbs":["list","watch"],"resources":[{"group":"","resources":["pods","configmaps","secrets"]}]},
 {"level":"None"}]}
@@ -201,7 +203,10 @@ fn check(
 mod tests {
     use super::*;
 
-    /// Compares one line of an audit log with a wire that has sent one watch.
+    /// Returns the errors that the comparison finds in one line of an audit log.
+    ///
+    /// The line contains the audit id `id` and the query `query`, and is compared with a wire that has sent
+    /// one watch.
     fn wrong(id: &str, query: &str) -> Vec<String> {
         let wire = Wire::new("large1.0");
         wire.record(Kind::Watch);

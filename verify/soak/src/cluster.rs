@@ -105,10 +105,11 @@ impl Cluster {
         Ok(config)
     }
 
-    /// Removes everything, and checks that nothing remains.
+    /// Ends the servers and the proxies, removes their files, and checks the result.
     ///
     /// # Errors
-    /// Returns an error if a process or the folder of the servers remains.
+    /// Returns an error if the first kube-apiserver or etcd still runs, or if the folder of the servers or
+    /// the file with the audit policy still exists.
     pub(crate) fn end(self) -> Result<()> {
         let folder = self.plane.folder().to_owned();
         let policy = self.policy.0.clone();

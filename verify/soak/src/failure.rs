@@ -1,7 +1,7 @@
-//! The failures, each with its injection and its end.
+//! Defines the failures of a run ([`Failure`]), such as a killed etcd, and injects each of them.
 //!
-//! An injection returns when the servers and the proxy work again. It does not wait for the informers, except
-//! [`Failure::RestoreBack`].
+//! An injection returns when the servers and the proxy work again. Only the injections of [`Failure::Roll`]
+//! and [`Failure::RestoreBack`] also wait for the informers.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -26,23 +26,28 @@ use crate::{
     writer::{Pause, Writers},
 };
 
-/// Revisions that a restored etcd skips, as etcd's documentation recommends.
+/// Number of revisions that a restored etcd skips, as etcd's documentation recommends.
 const BUMP: u64 = 1_000_000_000;
 
-/// Time between the snapshot and the restore, whose writes are lost.
+/// Time between the snapshot and the restore. Writes during this time are lost.
 const LOST: Duration = Duration::from_secs(5);
 
-/// Number of revisions between the snapshot and the lost writes of the kinds that are watched.
+/// Number of writes of unwatched objects between the snapshot and the lost writes of watched objects.
 ///
-/// A restored kube-apiserver writes leases and other objects of its own. An informer whose last revision these
-/// writes reach before it probes can't notice the restore. They are fewer than this in [`PROBED_WITHIN`].
+/// After a restore, the server uses the revisions after the snapshot again, because kube-apiserver writes
+/// leases and other objects of its own. If these writes reach the last revision of an informer before the
+/// informer probes, the informer can't notice the restore. The constant prevents this: kube-apiserver
+/// makes fewer than this number of writes in [`PROBED_WITHIN`].
 const GAP: usize = 400;
 
-/// Maximum time until every informer has probed. At most one probe per minute is sent, and one minute later
-/// if the server was not ready for it.
+/// Maximum time until the server has responded to a probe or a list request of every source.
+///
+/// A source sends at most one probe per minute. If a probe fails because the server is not ready, the source
+/// sends the next probe a minute later.
 const PROBED_WITHIN: Duration = Duration::from_secs(240);
 
-/// Maximum time until every informer watches again after the end of a server. A pause lasts up to a minute.
+/// Maximum time until every informer watches again after the end of a server. A pause of a reflector lasts
+/// up to a minute.
 const WATCHED_WITHIN: Duration = Duration::from_secs(180);
 
 /// Duration of a stall. A client with HTTP/2 notices after 45 s.
@@ -96,9 +101,10 @@ impl Failure {
         !matches!(self, Self::Roll | Self::EtcdKilled | Self::ProxyDelays)
     }
 
-    /// Returns what shows that the failure has had no effect, if it has had none.
+    /// Returns a message if the sources did not react to the failure as expected, or `None` if they did.
     ///
-    /// After the failure, `reconnected` of all `sources` have sent a request, and `reasons` responses required
+    /// `sources` is the number of sources of all informers. `reconnected` is the number of sources that have
+    /// sent a request since the failure. `reasons` is the number of responses since the failure that required
     /// a list.
     pub(crate) fn missing_effect(
         self,
@@ -124,9 +130,9 @@ impl Failure {
         has_none.then(|| "no source has noticed the restore".to_owned())
     }
 
-    /// Injects the failure, and returns when the servers work again.
+    /// Injects the failure, and waits until the servers work again.
     ///
-    /// Returns the pause of the writers if the failure needs one.
+    /// Returns a [`Pause`], which keeps the writers paused, if the failure requires that they are paused.
     ///
     /// # Errors
     /// Returns an error if a server can't be restarted.
@@ -196,8 +202,11 @@ impl Parts<'_> {
         }
     }
 
-    /// Restores etcd from a snapshot that is older than the last writes. Returns the pause of the writers, and
-    /// the number of requests of each wire before the restored servers started.
+    /// Restores etcd from a snapshot that is older than the last writes.
+    ///
+    /// With a `bump` above zero, the revisions of the restored etcd continue at the snapshot's revision plus
+    /// `bump`. Returns the pause of the writers, and the number of requests that each [`Wire`] had recorded
+    /// before the restored servers started.
     async fn restore(&mut self, bump: u64) -> Result<(Pause, Vec<usize>)> {
         let pause = self.writers.pause().await;
         let plane = &mut self.cluster.plane;

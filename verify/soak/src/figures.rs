@@ -12,7 +12,9 @@ const BUCKET: Duration = Duration::from_millis(100);
 /// Number of sources of a group that may reconnect at the same time.
 const FEW: usize = 20;
 
-/// The sources of the large or of the small informers that have sent a request after a failure.
+/// Counts the reconnects after a failure, for the sources of all large informers or of all small informers.
+///
+/// A source has reconnected if it has sent a request after the failure.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     reconnected: usize,
@@ -27,8 +29,9 @@ pub(crate) struct Requests {
     small: BTreeMap<Kind, usize>,
     /// Number of responses that require a list.
     pub(crate) reasons: usize,
-    /// Number of sources that sent a request, and the maximum that sent their first one within [`BUCKET`].
+    /// Number of sources that sent a request after the failure.
     pub(crate) reconnected: usize,
+    /// Maximum number of sources that sent their first request after the failure within [`BUCKET`].
     pub(crate) busiest: usize,
     /// Time between the first reconnect and the last.
     pub(crate) spread: Duration,
@@ -37,7 +40,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Counts the requests of `wires` after the first ones, whose numbers are `before`.
+    /// Counts the new requests of all `wires`. `before` contains the number of old requests of each wire.
     pub(crate) fn since(wires: &[Arc<Wire>], before: &[usize]) -> Self {
         let mut counted = Self::default();
         let mut reconnects: [Vec<Instant>; 2] = Default::default();
@@ -88,8 +91,10 @@ impl Requests {
         format!("{large}; {small}")
     }
 
-    /// Returns whether at most half of the sources of each group reconnected within [`BUCKET`]. Up to [`FEW`]
-    /// sources count as spread.
+    /// Returns whether the reconnects of each group of informers (large and small) are spread over time.
+    ///
+    /// They are spread if no period of [`BUCKET`] contains more than half of the group's reconnected sources,
+    /// or if no such period contains more than [`FEW`] of these sources.
     pub(crate) fn is_spread(&self) -> bool {
         let is_spread =
             |group: &Group| group.busiest <= FEW || group.busiest * 2 <= group.reconnected;
@@ -103,7 +108,9 @@ impl Requests {
     }
 }
 
-/// Returns the maximum number of times within [`BUCKET`]. The times are sorted.
+/// Returns the maximum number of elements of `times` that lie within one period of [`BUCKET`].
+///
+/// `times` must be sorted.
 fn busiest(times: &[Instant]) -> usize {
     let mut start = 0;
     let mut most = 0;
@@ -122,7 +129,7 @@ pub(crate) struct Figures {
     pub(crate) name: &'static str,
     /// Time until the servers worked again.
     pub(crate) healed: Duration,
-    /// Time from there until all informers were equal to the server.
+    /// Time from when the servers worked again until all informers were equal to the server.
     pub(crate) equal: Duration,
     pub(crate) requests: Requests,
     pub(crate) audited: usize,

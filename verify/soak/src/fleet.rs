@@ -1,4 +1,6 @@
-//! The informers of a run: large ones of every form, and many small ones, each with the pods of one node.
+//! The informers of a run: large informers with caches of every [`Form`], and many small informers.
+//!
+//! Each small informer observes the pods of one node.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -73,9 +75,10 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits until every informer watches and equals a new list of the server, or until `within` has passed.
+    /// Waits until every informer watches and agrees with a new list of the server.
     ///
-    /// Returns the number of objects, or the differences of the first informers.
+    /// Stops waiting after `within`. Returns the number of objects on the server, the number of informers
+    /// that differ from it or do not watch, and descriptions of the first of these informers.
     ///
     /// # Errors
     /// Returns an error if the server can't be listed.

@@ -57,8 +57,8 @@ pub(crate) async fn used_percent(period: Duration, others: &[u32]) -> Result<u64
     Ok(100 * (used_then - used) / (total_then - total).max(1))
 }
 
-/// Returns the CPU time of this process and `others`, and that of the whole machine since its start, idle or
-/// not, in ticks.
+/// Returns two CPU times in ticks: the sum for this process and the processes `others`, and the time of the
+/// whole machine since its start, including idle time.
 fn cpu_times(others: &[u32]) -> Result<(u64, u64)> {
     let mut used = process_time("self")?;
     for process in others {

@@ -103,7 +103,8 @@ pub(crate) enum Selection {
     Namespaces(Vec<&'static str>),
     /// The pods of a node.
     Node(String),
-    /// Those whose last write has an even number, so that updates add and remove objects.
+    /// The objects whose last write has an even number. An update can therefore add an object to the
+    /// selection, or remove it.
     Even,
 }
 

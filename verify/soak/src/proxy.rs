@@ -171,7 +171,7 @@ impl Rules {
         }
     }
 
-    /// Waits while nothing is forwarded, and returns the disturbance of the next chunk.
+    /// Returns the disturbance of the next chunk. Waits while the rules stall the connection.
     async fn next(&mut self) -> Disturbance {
         loop {
             let disturbance = self.now();
@@ -210,7 +210,7 @@ async fn forward(
 mod tests {
     use super::*;
 
-    /// Starts a server that sends back what it receives, and a proxy before it.
+    /// Starts a server that sends back the bytes that it receives, and a proxy in front of the server.
     async fn echo() -> (Proxy, JoinSet<()>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let backends = Backends::default();

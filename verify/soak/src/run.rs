@@ -31,10 +31,13 @@ use crate::{
 /// A pause of a reflector lasts up to a minute, a silent watch counts as broken after three minutes.
 const EQUAL_WITHIN: Duration = Duration::from_secs(300);
 
-/// Time of writes before a failure, and between the end of the checks and the next failure.
+/// Pause before each failure and before each measurement of the CPU time. During the pause, the writers
+/// continue to write.
 const CALM: Duration = Duration::from_secs(5);
 
-/// Percentage of the machine's CPU time that the run must not use without a failure.
+/// Minimum idle share of the machine's CPU time before the first failure, in percent.
+///
+/// The run reduces its rate of writes until this share is idle, or until the rate is [`RATE_MIN`].
 const IDLE_MIN: u64 = 20;
 
 /// Time for one measurement of the CPU time.
@@ -43,7 +46,8 @@ const MEASURED: Duration = Duration::from_secs(5);
 /// Lowest rate of writes per second.
 const RATE_MIN: f64 = 5.0;
 
-/// Maximum memory at the end of a failure, in percent of the memory after the first one.
+/// Maximum resident memory of this process after a failure, in percent of the resident memory after the first
+/// failure.
 const RESIDENT_MAX_PERCENT: u64 = 150;
 
 /// Maximum time until all tasks and sockets of the informers have ended.
@@ -53,7 +57,7 @@ const ENDED_WITHIN: Duration = Duration::from_secs(30);
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask soak", bin_name = "cargo xtask soak")]
 pub(crate) struct Arguments {
-    /// Minutes in which failures begin; at least one failure is injected
+    /// Number of minutes during which new failures are injected; at least one failure is injected
     #[arg(long)]
     minutes: u64,
     /// Seed for the options of the informers, the writes and the times of the failures; random if not given
@@ -179,7 +183,9 @@ impl Arguments {
 }
 
 impl Soak {
-    /// Lowers the rate of writes until they are on time and leave enough CPU time, and returns the rate.
+    /// Lowers the rate of writes until more than 90 % of the writes of this rate are sent, and at least
+    /// [`IDLE_MIN`] percent of the machine's CPU time is idle. Returns this rate, or [`RATE_MIN`] if every
+    /// higher rate is too high.
     async fn calibrate(&mut self, mut rate: f64) -> Result<f64> {
         loop {
             // Ends the effects of the start and of the last rate.
@@ -275,7 +281,8 @@ impl Soak {
         })
     }
 
-    /// Records the violations after a failure, in addition to those in `found`.
+    /// Checks the informers after a failure. Records the violations in `found`, and those that the check
+    /// finds.
     fn check(
         &mut self,
         failure: Failure,
@@ -303,7 +310,10 @@ impl Soak {
         }
     }
 
-    /// Ends everything, checks that nothing remains, and returns all violations.
+    /// Stops the informers, the writers and the servers, and returns all violations.
+    ///
+    /// Also checks that this process then has no more tasks and sockets than `idle`, the numbers from before
+    /// the informers were started.
     async fn end(self, idle: &Left) -> Result<Vec<String>> {
         let mut violations = self.violations;
         let found = self.fleet.stop(ENDED_WITHIN).await;
@@ -344,7 +354,8 @@ impl Left {
         })
     }
 
-    /// Returns whether there are not more tasks and sockets than before.
+    /// Returns whether this process now has at most as many tasks, and at most as many sockets, as `self`
+    /// recorded.
     fn holds(&self) -> Result<bool> {
         let now = Self::now()?;
         Ok(now.tasks <= self.tasks && now.sockets <= self.sockets)

@@ -1,16 +1,19 @@
-//! Whether the server was set back to an earlier state, so that revisions may go back.
+//! Records whether the server was set back to an earlier state and some informers may not have noticed it
+//! yet. During this time, revisions may decrease.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-/// Shared by the run, which sets the server back, and all handlers.
+/// Flag that is set while the server is set back and some informers may not have noticed it yet.
+///
+/// The run, which sets the server back, and all handlers share this flag.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setbacks(Arc<AtomicBool>);
 
 impl Setbacks {
-    /// Records that the server is set back, or that all informers have noticed it.
+    /// Records with `true` that the server is set back, and with `false` that all informers have noticed it.
     pub(crate) fn set(&self, active: bool) {
         self.0.store(active, Ordering::SeqCst);
     }

@@ -1,7 +1,9 @@
 //! One informer under test, its handler, and the comparison of both with the server.
 //!
 //! Guarantees: [`Subject::wrong`] describes the first event that is illegal after the events before it.
-//! [`Subject::difference`] compares the cache and the handler's objects with a list, including the bodies.
+//! [`Subject::difference`] compares the uids and revisions of the cached objects and of the handler's objects
+//! with a list of the server. For cached objects, it also compares the number of the last write, which each
+//! object contains.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -78,7 +80,7 @@ type Versions = BTreeMap<String, Version>;
 type Version = (String, u64);
 
 impl Subject {
-    /// Starts an informer, whose task is spawned into `tasks`. `client` sends its requests.
+    /// Starts an informer, whose task is spawned into `tasks`. `client` sends the requests of the informer.
     ///
     /// # Errors
     /// Returns an error if the informer can't be built.
@@ -138,7 +140,7 @@ impl Subject {
         self.cache.activity() == Activity::Watching
     }
 
-    /// Returns whether [`difference`](Self::difference) returns one. Usually faster.
+    /// Returns whether [`difference`](Self::difference) returns a difference.
     pub(crate) fn differs(&self, truth: &Truth) -> bool {
         self.difference(truth).is_some()
     }
@@ -312,7 +314,7 @@ fn is_ours<K>(object: &Object<K>) -> bool {
         && object.name().starts_with("slot-")
 }
 
-/// Returns the uid and the revision of an object that this program has written.
+/// Returns the name, the uid and the revision of an object that this program wrote; `None` for other objects.
 fn version<K: Resource>(object: &Object<K>) -> Option<(String, Version)> {
     let revision = object.revision().as_u64().unwrap_or_default();
     let version = (object.uid().to_owned(), revision);

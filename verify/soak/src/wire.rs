@@ -37,7 +37,9 @@ const TOO_LARGE: &[u8] = b"Too large resource version";
 /// Name of the annotation of the bookmark that ends a streaming list.
 const STREAM_END: &[u8] = b"k8s.io/initial-events-end";
 
-/// Longest of the texts above, which can be split between two chunks.
+/// Length in bytes of the longest of [`EXPIRED`], [`TOO_LARGE`] and [`STREAM_END`].
+///
+/// A response body can contain such a text in two consecutive chunks.
 const LONGEST: usize = TOO_LARGE.len();
 
 /// The requests of an informer.
@@ -95,7 +97,8 @@ impl Kind {
 pub(crate) enum Reason {
     /// 410, as the status of a response or inside a watch.
     Expired,
-    /// "Too large resource version": the server has not reached the revision, so it went back.
+    /// "Too large resource version": the server does not know the requested revision, so the server went back
+    /// to an earlier state.
     TooLarge,
 }
 
@@ -126,7 +129,7 @@ struct Observed {
     unjustified: Vec<String>,
 }
 
-/// Whether a list is justified: at the start, and after each reason until a list is complete.
+/// Whether the source may request a list: at the start, and after each [`Reason`], until a list is complete.
 #[derive(Debug)]
 struct Lists {
     justified: bool,
@@ -144,7 +147,7 @@ impl Default for Lists {
 }
 
 impl Lists {
-    /// Records a request, and returns false for a list without a reason.
+    /// Records a request, and returns `false` if the request starts a list that is not justified.
     fn sent(&mut self, kind: Kind) -> bool {
         match kind {
             Kind::List | Kind::Stream => {

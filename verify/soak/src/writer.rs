@@ -1,4 +1,4 @@
-//! Clients that write at a rate, which can be changed and paused.
+//! Clients that write at a common rate. The rate can be changed, and the clients can be paused.
 //!
 //! Guarantees: while a [`Pause`] exists, no write is sent and none waits for its response. A write that fails
 //! is counted, not repeated.
@@ -25,13 +25,15 @@ use tokio::{
 
 use crate::object::{Kind, NAMESPACES, patch};
 
-/// Number of concurrent writers. On a busy disk, a write takes 0.2 s.
+/// Number of concurrent writers. On a busy disk, a write takes 0.2 s, so the writers can then send 320 writes
+/// per second.
 const WRITERS: usize = 64;
 
-/// Maximum time of a write. Longer than a request waits for etcd without a leader.
+/// Maximum duration of a write. It is longer than the time for which an API request waits while etcd has no
+/// leader.
 const WRITE_MAX: Duration = Duration::from_secs(8);
 
-/// Share of the objects of each kind: 4 of 7 are pods, 2 config maps, 1 secrets.
+/// Share of the objects of each kind: of 7 objects, 4 are pods, 2 are config maps, and 1 is a secret.
 const SHARES: [(Kind, usize); 3] = [(Kind::Pod, 4), (Kind::ConfigMap, 2), (Kind::Secret, 1)];
 
 /// The objects of the run, and the writes so far.
@@ -144,7 +146,7 @@ impl Counts {
     }
 }
 
-/// Returns the objects of each writer, so that two writers never write the same object.
+/// Divides all objects among the writers, and returns the objects of each writer. No object has two writers.
 fn parts(nodes: usize) -> Vec<Vec<Slot>> {
     let pods = nodes.max(100) * 5 / 4;
     let mut parts = vec![Vec::new(); WRITERS];

@@ -7,7 +7,8 @@
 //! the served kinds, the messages in [`ROOTS`], and the messages that are types of fields in the table. The
 //! messages are sorted by name.
 //!
-//! The table also contains the messages and fields that a later version of the Go modules adds.
+//! The input is two versions of the Go modules. The kinds and JSON formats come from the earlier version. The
+//! table also contains the messages and fields that only the later version has.
 //!
 //! It is an error if a field is only in the proto file or only in the Go struct. It is also an error if a
 //! type has a method `MarshalJSON` and is not in [`FORMS`].
@@ -292,8 +293,9 @@ impl Library {
         }
     }
 
-    /// Returns whether Go writes `null` for the field in `row` if its message is absent, although the field
-    /// is no pointer. This is so for a single list, such as the `verbs` of an `APIResource`.
+    /// Returns whether Go writes `null` for the field in `row` if the encoded bytes do not contain the
+    /// field, although its Go type is not a pointer. This is so if the Go type is a named slice type, such as
+    /// that of the `verbs` of an `APIResource`.
     fn is_absent_list(&mut self, row: &Row) -> Result<bool> {
         let [_, _, value, presence] = &row.cells;
         let Some(target) = row.target.as_ref().filter(|target| *target == value) else {

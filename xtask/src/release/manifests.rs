@@ -40,9 +40,9 @@ pub(super) fn findings(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Returns a line for each dependency on a workspace crate if its version requirement is wrong.
+/// Returns a line for each dependency on a workspace crate whose version requirement is wrong.
 ///
-/// The requirement must be `^` and the version of `package`. Dev-dependencies are not checked.
+/// The requirement must be `^` followed by the version of `package`. Dev-dependencies are not checked.
 fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     let required = format!("^{}", package.version);
     let own = package.dependencies.iter().filter(move |dependency| {

@@ -1,4 +1,6 @@
-//! Measures an informer built from kube's `watcher` and `reflector`, for comparison with this project's.
+//! Measures an informer built from kube's `watcher` and `reflector`.
+//!
+//! The measurements are compared with those of this project's informer.
 //!
 //! Guarantees:
 //! - The setup uses kube's default features and default backoff.

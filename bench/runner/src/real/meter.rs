@@ -61,7 +61,8 @@ impl Meter {
         })
     }
 
-    /// Returns the CPU time spent on clients since `start`, in seconds.
+    /// Returns the CPU time in seconds that the process has used since `start`, without the share that the
+    /// process uses when it has no clients.
     pub(super) fn spent_s(&self, start: &Start) -> Result<f64> {
         let cpu = self.cpu()?.saturating_sub(start.cpu).as_secs_f64();
         let idle = self.idle * start.at.elapsed().as_secs_f64();

@@ -14,7 +14,8 @@ use crate::{
 
 const MIB: f64 = 1.0 / 1024.0;
 
-/// Columns of the result tables: head, measured field, unit factor, decimal places.
+/// Columns of the result tables: heading, measured field, factor that converts the field to the heading's
+/// unit, and number of decimal places.
 const COLUMNS: [(&str, &str, f64, usize); 6] = [
     ("until synced, s", "sync_s", 1.0, 2),
     ("client CPU, s", "sync_cpu_s", 1.0, 2),
@@ -145,8 +146,8 @@ fn who(name: &str) -> &str {
     name.rsplit_once(", ").map_or(name, |(who, _)| who)
 }
 
-/// The server's cost of one kind of initial list: the least CPU time of all runs in seconds, and the median of
-/// their peak memory in KiB.
+/// The server's cost of one kind of initial list: the least CPU time of all runs in seconds, and the median
+/// of their peak memory in KiB.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     cpu: f64,

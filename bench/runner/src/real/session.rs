@@ -80,7 +80,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Runs the case several times with `clients` clients, on a new kube-apiserver process.
+    /// Restarts kube-apiserver, and then runs the case several times, each time with `clients` clients.
     async fn block(&mut self, round: usize, case: &Case, clients: usize) -> Result<()> {
         let meter = self.new_server().await?;
         let name = at_once(&case.name, clients);

@@ -81,7 +81,8 @@ impl Laid {
 // === impl Disturbance ===
 
 impl Disturbance {
-    /// Creates the state for a body. Adds to `steps` the steps that precede the first chunk.
+    /// Creates the state of the faults `laid` on one body. Adds to `steps` the steps that precede the first
+    /// chunk.
     pub(super) fn new(
         laid: Vec<Laid>,
         framing: Framing,

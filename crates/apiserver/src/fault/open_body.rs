@@ -204,7 +204,7 @@ impl OpenBodyGuard {
         &self.request
     }
 
-    /// Wraps `inner` in a body that applies the faults `laid`, and all orders to the body.
+    /// Wraps `inner` in a body that applies the faults `laid` and obeys the orders that it receives.
     pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>, framing: Framing) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, framing, &mut steps);

@@ -61,7 +61,7 @@ impl Known {
         }
     }
 
-    /// Returns whether a member that is null is a missing member, as in Go's structs.
+    /// Returns whether a member with the value null counts as a missing member, as in Go's structs.
     pub(super) fn omits_nulls(self) -> bool {
         matches!(self, Known::Message(_))
     }

@@ -12,9 +12,10 @@ use super::Kind;
 /// The members of the built-in kinds; the file's header explains the format.
 const V1_36: &str = include_str!("zero_v1_36.tsv");
 
-/// Returns the members besides `apiVersion` and `kind` of an object without values.
+/// Returns the members of an object without values, except `apiVersion`, `kind` and an empty `metadata`.
 ///
-/// `metadata` is absent, unless it has annotations.
+/// The result contains `metadata` only for a kind whose objects always have an annotation. For a custom kind,
+/// the result is empty.
 pub(crate) fn members(kind: &Kind) -> Map<String, Value> {
     static TABLE: OnceLock<BTreeMap<&'static str, &'static str>> = OnceLock::new();
     let table = TABLE.get_or_init(|| {

@@ -49,8 +49,9 @@ use super::stream_stall::{ResetOnStall, TrackedBody};
 
 /// Maximum number of concurrent HTTP/2 streams per connection; a client's watch needs one.
 ///
-/// The value is `MaxConcurrentStreams` in Kubernetes' `secure_serving.go`. A client that needs more opens another
-/// connection, and a test must find one that does not.
+/// The value is `MaxConcurrentStreams` in Kubernetes' `secure_serving.go`. A client that needs more streams
+/// must open another connection. Because the limit is the same as in Kubernetes, tests with this server find
+/// clients that do not.
 const STREAMS_MAX: u32 = 100;
 
 /// Maximum time for the TLS handshake. Also the maximum time for a request head: on HTTP/1.1 for each head,

@@ -146,8 +146,9 @@ impl TrackedBody {
 
     /// Returns whether the body may report its end to hyper.
     ///
-    /// After this report, hyper ends the stream's task once h2 has the last chunk. [`STALL_TIMEOUT`] then no
-    /// longer applies.
+    /// The body may report its end if all chunks are written, or if the length of the last chunk is at most
+    /// [`FREE_BYTES`]. Otherwise the report must wait: after the report, hyper ends the stream's task as soon
+    /// as h2 has the last chunk, and [`STALL_TIMEOUT`] no longer applies.
     fn may_end(&self) -> bool {
         let in_flight = self.in_flight.as_ref();
         in_flight.is_none_or(|in_flight| {

@@ -81,7 +81,7 @@ fn unrecognized(kind: &Kind, why: String) -> DecodeError {
     }
 }
 
-/// Checks that `apiVersion` and `kind` are absent, or those of `kind`.
+/// Checks that the `apiVersion` and `kind` of an object are those of the expected kind, absent or empty.
 pub(super) fn check_type(kind: &Kind, members: &Map<String, Value>) -> Result<(), DecodeError> {
     let text = |member: &str| match members.get(member) {
         None | Some(Value::Null) => Ok(""),
@@ -136,7 +136,9 @@ pub(super) fn check_type(kind: &Kind, members: &Map<String, Value>) -> Result<()
     })
 }
 
-/// Checks the JSON types in `metadata`. `body` is the JSON text that contains it, or another text.
+/// Checks the JSON types in `metadata`.
+///
+/// If `body` is the JSON text of the object, the error message contains a number as it is written in `body`.
 pub(super) fn check_metadata(
     kind: &Kind,
     metadata: &Value,
@@ -236,7 +238,7 @@ fn wrong_text(metadata: &Map<String, Value>) -> Option<Wrong> {
     })
 }
 
-/// Returns the text of a number in the `metadata` of a JSON body.
+/// Returns the number `metadata.<member>` of the JSON `body`, spelled as in the body.
 fn sent_number(body: &[u8], member: &str) -> Option<String> {
     let body: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
     let metadata = body.get("metadata")?.get();

@@ -140,9 +140,12 @@ pub(crate) fn event(event_type: &str, object: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes(), &*event].concat()
 }
 
-/// Returns a document in its envelope, or `None` if its kind has no message or it does not fit the message.
+/// Returns the document `json` in its protobuf envelope.
 ///
-/// `json` has the members `kind` and `apiVersion`. Without `apiVersion`, the message is that of `v1`.
+/// Returns `None` if the kind of the document has no message, or if the document does not fit the message.
+///
+/// `json` has the members `kind` and `apiVersion`. If `apiVersion` is missing, the message of the kind in
+/// `v1` is used.
 pub(crate) fn document(json: &Value) -> Option<Vec<u8>> {
     let api_version = json["apiVersion"].as_str();
     let kind = json["kind"].as_str()?;

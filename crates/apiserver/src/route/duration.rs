@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Maximum number of nanoseconds of a duration, which is that of an `i64`.
+/// Maximum length of a duration in nanoseconds: the maximum of an `i64`.
 const NANOSECONDS_MAX: u64 = i64::MAX as u64;
 
 /// Checks that `text` is a duration of Go: numbers with units, and an optional sign.
@@ -69,7 +69,9 @@ fn digits<'a>(rest: &mut &'a str) -> &'a str {
     digits
 }
 
-/// Returns the nanoseconds of the decimal fraction `0.{digits}` of a unit.
+/// Returns the fraction `0.{digits}` of a unit of time, in nanoseconds.
+///
+/// `nanoseconds` is the length of the unit.
 fn part_of(digits: &str, nanoseconds: u64) -> u64 {
     // 18 digits are exact in a u128, and further digits are less than one nanosecond.
     let digits = &digits[..digits.len().min(18)];

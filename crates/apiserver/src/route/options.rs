@@ -92,9 +92,9 @@ impl Query {
         (!value.is_empty()).then_some(value)
     }
 
-    /// Returns the first value of the parameter `name` as a boolean.
+    /// Returns the first value of the parameter `name` as a boolean, or `None` if the parameter is missing.
     ///
-    /// Every value except `0` and `false` is true, as in apimachinery.
+    /// As in apimachinery, every value is true except `0` and `false`, and the case of `false` is ignored.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         let (_, value) = self.pairs.iter().find(|(known, _)| known == name)?;
         Some(value != "0" && !value.eq_ignore_ascii_case("false"))

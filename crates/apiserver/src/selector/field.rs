@@ -19,7 +19,8 @@ pub(crate) struct Field {
     label: &'static str,
     /// Path of the field in the object: member names, separated by dots.
     path: &'static str,
-    /// Path of the field that selectors compare if the object does not have this field. Empty if none.
+    /// Path of another field, which selectors compare if the object does not have this field. Empty if the
+    /// kind has no such other field.
     otherwise: &'static str,
     /// Value that selectors compare if the object does not have this field.
     default: &'static str,
@@ -33,7 +34,7 @@ pub(crate) struct FieldTable {
     alias: Option<(&'static str, &'static str)>,
     /// Returns the error message for an unsupported field.
     unsupported: fn(&str) -> String,
-    /// Whether selectors may contain `metadata.namespace`, also if the kind is cluster-scoped.
+    /// Whether selectors may contain `metadata.namespace`, even if the kind is cluster-scoped.
     has_namespace: bool,
 }
 
@@ -173,7 +174,9 @@ impl FieldTable {
         }
     }
 
-    /// Returns the table of a cluster-scoped kind whose fields are listed in Kubernetes.
+    /// Returns the table of a cluster-scoped kind that supports the fields `own` in selectors.
+    ///
+    /// Selectors of such a kind can't contain `metadata.namespace`.
     const fn of_cluster(own: &'static [Field]) -> FieldTable {
         FieldTable {
             has_namespace: false,
@@ -293,11 +296,13 @@ impl FieldSelector {
         FieldSelector::of(table, terms(text)?)
     }
 
-    /// Returns the selector with these comparisons.
+    /// Returns the selector that consists of the comparisons `terms`.
+    ///
+    /// A comparison is the field, whether the field must be equal to the value, and the value.
     ///
     /// # Errors
     ///
-    /// Returns a 400 error if `table` lacks a field.
+    /// Returns a 400 error if `table` does not contain the field of a comparison.
     pub(super) fn of(
         table: FieldTable,
         terms: Vec<(&str, bool, String)>,

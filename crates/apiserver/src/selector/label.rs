@@ -360,7 +360,8 @@ fn checked_key(key: &str) -> Result<String, String> {
 ///
 /// # Errors
 ///
-/// Returns Kubernetes' error message with `errors` and the errors of the values, if there are any.
+/// If `errors` is not empty or a value is invalid, returns Kubernetes' error message with `errors` and the
+/// errors of the values.
 fn check_values<'a>(
     values: impl IntoIterator<Item = &'a str>,
     key: &str,

@@ -88,7 +88,7 @@ pub enum OpenError {
     },
 }
 
-/// Opens the database in a file. The second argument is whether to create the file first.
+/// Function that opens the database in a file. The second argument is whether to create the file first.
 pub(crate) type OpenDatabase =
     Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
 
@@ -408,7 +408,9 @@ fn own(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Opens the existing database in `file`. If `create` is true, creates `file`, which must not exist yet.
+/// Opens the existing database in `file`, or creates it if `create` is true.
+///
+/// If `create` is true, `file` must not exist yet.
 pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Error> {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE_BYTES);

@@ -113,7 +113,8 @@ impl Event {
 
     /// Returns the object that a watch event of type `event_type` contains.
     ///
-    /// Returns `None` for `Deleted` if the change is a creation, and for other types if it is a removal.
+    /// Returns `None` for `Deleted` if the change is a creation, and for the other types if the change is a
+    /// removal.
     pub(crate) fn shown(&self, event_type: EventType) -> Option<&Entry> {
         match event_type {
             EventType::Added | EventType::Modified => self.new.as_deref(),

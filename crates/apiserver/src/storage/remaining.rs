@@ -1,7 +1,8 @@
 //! Remembers how many objects follow a page of a list, so that the next page need not count them.
 //!
-//! The objects of a list are those of one revision, and its pages follow each other. The number of objects
-//! from the start of a page on is therefore the number of the previous page without the objects of that page.
+//! All pages of a list have the objects of the same revision, and follow each other in the order of the keys.
+//! The count for a page is therefore the count for the previous page minus the number of objects on the
+//! previous page. A count is the number of objects from the start of a page to the end of the list.
 //!
 //! Guarantees: at most [`COUNTS_MAX`] counts are kept. Without a kept count, for example after the count was
 //! replaced by newer ones or for a continue token that the client constructed, the objects are counted again.
@@ -19,7 +20,7 @@ const COUNTS_MAX: usize = 1_024;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) collection: CollectionId,
-    /// [`Snapshot::epoch`](super::Snapshot::epoch) and revision of the list.
+    /// [`Snapshot::epoch`](super::Snapshot::epoch) of the snapshot from which the list is read.
     pub(crate) epoch: u64,
     pub(crate) revision: u64,
     /// Key prefix of the listed objects.
@@ -28,7 +29,7 @@ pub(crate) struct Position {
     pub(crate) start: String,
 }
 
-/// The number of objects from some positions to the end of the list.
+/// Stores, for some positions in lists, the number of objects from the position to the end of the list.
 #[derive(Debug, Default)]
 pub(crate) struct Remaining {
     counts: BTreeMap<Position, usize>,
@@ -37,7 +38,7 @@ pub(crate) struct Remaining {
 }
 
 impl Remaining {
-    /// Returns the number of objects of the list from `position` on, if it is kept.
+    /// Returns the number of objects of the list from `position` on, or `None` if the number is not stored.
     pub(crate) fn get(&self, position: &Position) -> Option<usize> {
         self.counts.get(position).copied()
     }

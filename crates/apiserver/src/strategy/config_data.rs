@@ -6,7 +6,7 @@ use crate::object::Object;
 use crate::quote::Quoted;
 use crate::status::FieldError;
 
-/// Maximum total size in bytes of the values of one object (`MaxSecretSize`).
+/// Maximum total size in bytes of the values of one object (Kubernetes' `MaxSecretSize`).
 pub(super) const SIZE_MAX: usize = 1024 * 1024;
 
 /// Maximum length in bytes of a key (`DNS1123SubdomainMaxLength`).

@@ -1,7 +1,8 @@
-//! Defines which functions a built-in kind calls to validate the metadata of an update.
+//! Defines which functions validate the metadata in an update of an object of a built-in kind.
 //!
-//! Kubernetes validates the metadata of any kind, and most kinds validate it again. The causes of an error
-//! contain each finding, so their number differs between kinds.
+//! For every kind, Kubernetes first calls two common functions that validate the metadata. The validation of
+//! most kinds then calls one or both of these functions again. Each call adds its findings to the causes of
+//! the error, so the number of causes differs between kinds.
 //!
 //! The lists follow the methods `ValidateUpdate` in `pkg/registry` of Kubernetes 1.36.
 
@@ -73,7 +74,8 @@ const UNQUALIFIED_FINALIZERS: [&str; 5] = [
     "node.k8s.io",
 ];
 
-/// Returns the metadata rules of a built-in kind, of which `rules` has only the rule for names.
+/// Returns the complete metadata rules of a built-in kind: the rule for names from `rules`, and the rules for
+/// finalizers and updates that belong to `group_resource`.
 pub(super) fn with_updates(rules: MetadataRules, group_resource: &str) -> MetadataRules {
     let group = group_resource
         .split_once('.')

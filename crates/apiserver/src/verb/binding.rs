@@ -50,8 +50,8 @@ impl Call {
     }
 }
 
-/// Sets the pod's `spec.nodeName` to the node in `binding`, adds its annotations, and adds the condition
-/// `PodScheduled`.
+/// Sets the pod's `spec.nodeName` to the node in `binding`, adds the annotations of `binding` to those of the
+/// pod, and adds the condition `PodScheduled`.
 ///
 /// # Errors
 ///

@@ -181,8 +181,8 @@ fn check_namespace(
     }
 }
 
-/// Checks that a client has not set a revision. Kubernetes ignores a revision that is not a number, and
-/// skips the check for a dry run.
+/// Checks that a client has not set a revision. As in Kubernetes, a revision that is not a number is ignored,
+/// and a dry run skips the check.
 fn check_revision(sent: &str, how: How) -> Result<(), ApiError> {
     let is_revision = sent.parse::<u64>().is_ok_and(|revision| revision != 0);
     if is_revision && how.origin == Origin::Request && !how.dry_run {

@@ -7,8 +7,8 @@
 //!   response is a 410 error with a new continue token, which continues the list from the current state;
 //! - the revision of the list is the revision of the listed state, not the largest revision of the items;
 //! - the body is written in chunks while the client reads it;
-//! - the time of a page does not depend on the number of objects after it, except for the first page of one
-//!   namespace and for a continue token that the server has not returned recently;
+//! - the time to select a page does not depend on the number of objects after it, except for the first page
+//!   of one namespace and for a continue token that the server has not returned recently;
 //! - lists of custom kinds have `items` before `metadata`, as in Kubernetes.
 
 mod body;
@@ -43,8 +43,8 @@ pub(crate) struct ListCall<'a> {
     pub(crate) options: &'a ListOptions,
 }
 
-/// Where a page starts and ends: the state of the collection from which the page is read, the minimum key of
-/// its objects, and their maximum number.
+/// Where a page starts and ends: the state of the collection from which the page is read, and the minimum key
+/// and the maximum number of the page's objects.
 struct Start {
     snapshot: Snapshot,
     /// Minimum key of the objects in the page. Empty for the first page.
@@ -52,7 +52,7 @@ struct Start {
     /// If only one namespace is listed, the key does not contain the prefix `<namespace>/`.
     from: String,
     limit: Option<usize>,
-    /// Whether the list is that of one object, so that no page follows.
+    /// Whether the request can match only one object, as [`is_of_one`] determines. No page follows then.
     is_of_one: bool,
 }
 
@@ -67,8 +67,11 @@ impl Page {
     }
 }
 
-/// Returns whether a list is that of one object, whose limit Kubernetes ignores: it has one name, and also one
-/// namespace if the kind has namespaces.
+/// Returns whether the call requests the first page of a list that can contain only one object. Kubernetes
+/// ignores the limit of such a list.
+///
+/// The list can contain only one object if it requires one name, and also one namespace if the kind is
+/// namespaced.
 fn is_of_one(call: &ListCall<'_>, selection: &Selection) -> bool {
     let has_key = call.namespace.is_some()
         || !call.resource.is_namespaced()

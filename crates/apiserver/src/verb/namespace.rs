@@ -171,7 +171,8 @@ pub(crate) struct Emptying {
 enum Stage {
     /// All pods must be deleted, and then all other objects.
     Pods,
-    /// If no pod exists any more, all other objects must be deleted.
+    /// If no pod exists any more, all other objects must be deleted. If a pod still exists, this
+    /// [`Emptying`] ends, and the write that removes the last pod continues the deletion.
     AfterPods,
     /// The objects of these resources must be deleted.
     Others(vec::IntoIter<Arc<Resource>>),
@@ -181,7 +182,9 @@ enum Stage {
 }
 
 impl Emptying {
-    /// Returns the rest of the deletion after the object `subject` was deleted, which may be a namespace.
+    /// Returns the rest of a namespace's deletion after `subject` was deleted.
+    ///
+    /// `subject` is the namespace itself or an object in it.
     pub(crate) fn after_delete(shared: &Arc<Shared>, subject: Subject<'_>, how: How) -> Emptying {
         let namespaces = shared.registry.namespaces.as_ref();
         if namespaces.is_some_and(|it| it.collection == subject.resource.collection) {
@@ -190,7 +193,7 @@ impl Emptying {
         Emptying::after_write(shared, subject.resource, subject.namespace, how)
     }
 
-    /// Returns the rest of the deletion after a write that may have removed an object of `namespace`.
+    /// Returns the rest of the deletion of `namespace` after a write that may have removed an object in it.
     pub(crate) fn after_write(
         shared: &Arc<Shared>,
         resource: &Resource,
@@ -219,7 +222,7 @@ impl Emptying {
         }
     }
 
-    /// Completes the deletion, and yields after some objects.
+    /// Completes the deletion. Yields to other tasks after every few objects, as [`LongWrite`] does.
     ///
     /// # Errors
     ///
@@ -227,7 +230,7 @@ impl Emptying {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future completes the deletion without yielding.
+    /// If the future is dropped, the drop completes the deletion without yielding.
     pub(crate) async fn run(mut self) -> Result<(), ApiError> {
         let mut long = LongWrite::new(&self.shared);
         while let Some(collection) = self.step() {
@@ -241,7 +244,8 @@ impl Emptying {
         while self.step().is_some() {}
     }
 
-    /// Deletes the next object and returns its collection, or returns `None` after the last step.
+    /// Deletes the next object and returns its collection. Returns `None` if the deletion can't continue now
+    /// or is complete.
     fn step(&mut self) -> Option<CollectionId> {
         loop {
             if let Some((resource, entries)) = &mut self.found

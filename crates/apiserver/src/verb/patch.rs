@@ -42,7 +42,8 @@ pub(crate) enum PatchBody {
     Json(Vec<Operation>),
     Merge(Value),
     Strategic(Map<String, Value>),
-    /// A body that is no patch of its type. A missing object is reported before this error.
+    /// The error of a body that is not a valid patch. If the object does not exist, the response is a 404
+    /// error instead.
     Undecodable(ApiError),
 }
 
@@ -131,7 +132,7 @@ pub(crate) struct Rigour<'a> {
 
 /// Applies a patch to one object, and stores the result.
 ///
-/// If `rigour` is `None`, unknown fields are stored.
+/// `rigour` checks the fields of the patched object. If `rigour` is `None`, unknown fields are stored.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
@@ -211,7 +212,9 @@ fn apply_merge(document: &mut Value, patch: &Value) {
     merge::prune(document);
 }
 
-/// Parses a merge patch: an object, or without validation of fields also a list, which replaces the object.
+/// Parses a merge patch, which must be an object.
+///
+/// With `fieldValidation=Ignore`, the patch can also be a list. A list replaces the stored object.
 fn parse_merge(body: &[u8], directive: Directive) -> Result<Value, ApiError> {
     let no_patch = || ApiError::bad_request("Invalid JSON Patch");
     if directive == Directive::Ignore {

@@ -1,8 +1,8 @@
 //! Reads and writes the `scale` subresource, which represents the replicas of an object as a `Scale`.
 //!
 //! Guarantees:
-//! - a `Scale` has the revision and the uid of its object. A write that contains others is rejected with a
-//!   conflict;
+//! - a `Scale` has the revision and the uid of its object. A write that contains another revision or uid is
+//!   rejected with a conflict;
 //! - a write changes only `spec.replicas` of the object.
 
 use serde_json::{Value, json};
@@ -146,7 +146,9 @@ fn selector_of(object: &Object) -> String {
     terms.join(",")
 }
 
-/// Returns the label and the text of one item of `matchExpressions`.
+/// Returns the label key of one item of `matchExpressions`, and the item as text, such as `app in (a,b)`.
+///
+/// Returns `None` if the item is invalid.
 fn term(expression: &Value) -> Option<(&str, String)> {
     let label = expression["key"].as_str()?;
     let values = expression["values"].as_array().into_iter().flatten();

@@ -26,7 +26,7 @@ impl Call {
         Directive::of(self.query.text("fieldValidation"))
     }
 
-    /// Parses the request's body as an object of `resource`, and removes equal owner references.
+    /// Parses the request's body as an object of `resource`, and removes duplicate owner references.
     pub(super) fn sent(&self, resource: &Resource) -> Result<Object, ApiError> {
         let kind = &resource.kind;
         let (known, protobuf) = (resource.known(), request_body::of_kind(kind));
@@ -41,7 +41,10 @@ impl Call {
         Ok(object)
     }
 
-    /// Checks the type of a custom object, which the body must contain. That of a built-in kind can be absent.
+    /// Checks the `apiVersion` and `kind` in the body of a request for a custom kind.
+    ///
+    /// Both are required for a custom kind. They may be missing for a built-in kind, which this method does
+    /// not check.
     fn check_type(&self, kind: &Kind, value: &Value) -> Result<(), ApiError> {
         let text = |member: &str| value[member].as_str().unwrap_or_default();
         let (sent, api_version) = (text("kind"), text("apiVersion"));

@@ -32,8 +32,8 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// Returns a 406 error if the selected alternative does not fit the content, and a 400 error if the
-    /// options of a table are invalid.
+    /// Returns a 406 error if the server has selected an alternative of the `Accept` header that does not fit
+    /// the content, and a 400 error if the options of a table are invalid.
     pub(super) fn format(&self, target: &Target, content: Content) -> Result<Format, ApiError> {
         let kind = &target.resource.kind;
         self.selected(target)?.format(&self.query, content, kind)

@@ -82,7 +82,7 @@ fn grace_is_over(object: &Object) -> bool {
     object.number("deletionGracePeriodSeconds").unwrap_or(0) == 0
 }
 
-/// Checks that name and namespace in a request body match the URL. The namespace may be empty.
+/// Checks that name and namespace in a request body match the URL. The body may omit the namespace.
 pub(super) fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     let namespace = sent.text("namespace");
     if !namespace.is_empty()

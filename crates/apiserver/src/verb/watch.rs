@@ -33,7 +33,8 @@ use stream::{Backlog, Registration, Timers, WatchStream};
 
 /// Minimum duration in seconds of a watch without `timeoutSeconds`.
 ///
-/// The duration is random up to twice this value, as with kube-apiserver's flag `--min-request-timeout`.
+/// The duration is random between this value and twice this value, as with kube-apiserver's flag
+/// `--min-request-timeout`.
 const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 
 /// Maximum duration of a watch in seconds.
@@ -198,7 +199,8 @@ fn open(
 
 /// Registers the watcher and reads the initial events, in one step under the server's lock.
 ///
-/// An outer error becomes an HTTP error response, and an inner one an ERROR event in a 200 response.
+/// The error of the outer `Result` becomes an HTTP error response. The error of the inner `Result` becomes an
+/// ERROR event in a 200 response.
 fn register(
     shared: &Arc<Shared>,
     call: &WatchCall<'_>,

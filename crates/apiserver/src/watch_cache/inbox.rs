@@ -106,7 +106,7 @@ impl Drop for Sender {
 // === impl Receiver ===
 
 impl Receiver {
-    /// Polls for the next delivery; `None` follows the last one after the sender was dropped.
+    /// Polls for the next delivery. Returns `None` if the sender was dropped and no delivery is left.
     pub(crate) fn poll_next(&mut self, cx: &Context<'_>) -> Poll<Option<Delivery>> {
         let mut queue = self.0.queue.lock();
         if let Some(delivery) = queue.deliveries.pop_front() {

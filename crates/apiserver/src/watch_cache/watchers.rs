@@ -18,9 +18,9 @@ use crate::storage::Event;
 /// Watchers that require the same field value or namespace, or all watchers that require neither.
 type Group = BTreeMap<WatcherId, Watcher>;
 
-/// All open watchers of one resource, grouped by the value that they require.
+/// All open watchers of one resource, grouped by the field value or namespace that they require.
 ///
-/// Each watcher is in exactly one group. Watchers that require no value form one group.
+/// Each watcher is in exactly one group. Watchers that require neither form one group.
 #[derive(Default)]
 pub(super) struct Watchers {
     /// Maps the id of each watcher to the value that determines the watcher's group.

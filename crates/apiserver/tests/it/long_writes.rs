@@ -1,7 +1,7 @@
 //! Tests that writes of many objects leave watchers time to read.
 //!
-//! Each test runs on one thread, so a watcher reads only while the write yields. A watcher whose queue is full
-//! is closed, and the queue is shorter than the write has objects.
+//! Each test runs on one thread, so a watcher reads only while the write yields. The server closes a watcher
+//! whose queue is full. Each test writes more objects than such a queue can hold.
 
 use std::time::Duration;
 

@@ -252,7 +252,7 @@ const KILLS: u64 = 12;
 /// Name of the test function that each child process runs.
 const CHILD: &str = "persistence::write_until_killed";
 
-/// Writes pods until `acknowledged_writes_survive_a_kill` kills this process.
+/// Writes pods until the test `acknowledged_writes_survive_a_kill` kills this process.
 ///
 /// Prints a line before each write, and another line after the server has acknowledged the write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -93,7 +93,7 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
     Ok(Ending::Ended(signal?))
 }
 
-/// Builds the server with the objects in the data directory, if any.
+/// Builds the server. If a data directory is set, the server contains the objects that are stored there.
 async fn start(options: &Options) -> anyhow::Result<Server> {
     let builder = options
         .watch_caches

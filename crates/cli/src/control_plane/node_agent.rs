@@ -69,13 +69,13 @@ struct Container {
 /// It reports a `Step` when a pod of `node` starts, becomes ready or ends. It also reports a `Step` for each
 /// new pod that is not assigned to a node.
 struct Pods {
-    /// Name of the node whose pods are handled, or `None` for all nodes.
+    /// Name of the node whose new and changed pods are queued, or `None` for the pods of all nodes.
     node: Option<String>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Adds the agent of the node `node` to a process, which must have no other control loop.
+/// Adds the agent of the node `node` to `process`, which must have no other control loop.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.

@@ -48,7 +48,7 @@ impl Room {
         Ok(room)
     }
 
-    /// Returns the sum of the requests of a pod's containers.
+    /// Returns the sum of the resource requests of a pod's containers, with a pod count of 1.
     ///
     /// # Errors
     /// Returns an error if a quantity is invalid.

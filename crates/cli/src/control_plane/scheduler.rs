@@ -99,7 +99,9 @@ pub(crate) enum Reach {
     PodsAndNodes,
 }
 
-/// Adds the scheduler to a process, without workers if `reach` is [`Reach::Pods`].
+/// Adds the scheduler to `process`.
+///
+/// If `reach` is [`Reach::Pods`], adds only the informer of pods and its event handlers, and no workers.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down, or already has a scheduler.

@@ -156,7 +156,7 @@ async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
 /// A state is the number in the config map, or `None` if the config map does not exist.
 type States = Vec<Option<u64>>;
 
-/// A client that writes to the server, and the possible states of its config maps.
+/// A client that writes config maps to the server, and the states that each config map may have there.
 #[derive(Default)]
 struct Writer {
     number: usize,

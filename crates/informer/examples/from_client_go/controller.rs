@@ -19,7 +19,7 @@ use kube_informer::{
 use serde_json::json;
 use tokio::task::JoinSet;
 
-/// Key of the label of the config maps (apps) that the controller reconciles.
+/// Key of the label that marks a config map as an app. The controller reconciles the apps.
 pub(crate) const APP: &str = "kube-informer.example.com/app";
 
 /// Reconciles the deployments that the apps specify. An app is a config map with the label [`APP`].

@@ -86,7 +86,8 @@ impl ListedFor {
         }
     }
 
-    /// Counts a periodic check that found this difference again. Returns whether to request another list.
+    /// Counts a periodic check that found the recorded difference again. Returns whether the check must
+    /// request another list.
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {
@@ -187,7 +188,8 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Requests a snapshot that contains, for each source, a revision and exactly the changes up to it.
+    /// Requests a snapshot that contains, for each source, a revision and exactly the changes up to this
+    /// revision.
     ///
     /// A source is one list with its watch. If the informer can't create such a snapshot because its queue
     /// contains changes, the method retries. Returns `None` after [`SETTLE_TRIES`] attempts, or if the

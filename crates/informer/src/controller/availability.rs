@@ -16,7 +16,7 @@ use crate::reflector::NotServed;
 )]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Definition {
-    /// No definition of the kind was received, as for a built-in kind.
+    /// The informer has received no definition of the kind. A built-in kind never has a definition.
     #[default]
     Unknown,
     /// The CRD of the kind exists. The informer receives this value again after each change of the CRD.

@@ -169,7 +169,9 @@ where
         reflecting
     }
 
-    /// Returns the cause of the failure after the task of a reflector has ended unexpectedly.
+    /// Returns the cause of the informer's failure after the task of a reflector has ended unexpectedly.
+    ///
+    /// If the reflector ended because the informer's loop had ended, returns the cause of the loop's end.
     async fn reflector_end(&mut self, ended: Result<FailureCause, JoinError>) -> FailureCause {
         let cause = ended.unwrap_or_else(|error| cancelled("a reflector", &error));
         // A reflector returns when the loop has ended; the cause of the loop's end is more specific.

@@ -19,7 +19,8 @@ use crate::{indexer::Snapshot, object::SourceId, reflector::Delta};
 
 /// Tracks whether the server has confirmed the objects that a warm start loaded.
 ///
-/// The objects are confirmed when the first changes of every source are in the store.
+/// The objects are confirmed when the store has applied, for every source, the first change, list or bookmark
+/// that the source's reflector sent after the load.
 pub(super) struct Unconfirmed {
     /// Sources whose reflector has sent nothing since the saved objects were loaded.
     sources: BTreeSet<SourceId>,

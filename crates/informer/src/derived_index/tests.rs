@@ -123,7 +123,7 @@ type Kept = Maintenance<Pod, Node>;
 
 /// Runs the next operations of the test while the index calls one of its functions.
 ///
-/// Stops after the first operation `Answer`, or if no operation remains.
+/// Stops after the next `Operation::Answer`, or if no operation remains.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }

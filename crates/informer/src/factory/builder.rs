@@ -111,8 +111,9 @@ impl FactoryBuilder {
 
     /// Sets a function that changes every received object of the type `K` before it is stored or delivered.
     ///
-    /// The function applies to each informer that the factory creates without a transform among its own options.
-    /// This method is a short form of [`FactoryBuilder::for_type`] with a transform.
+    /// The function applies to each informer of the type that the factory creates, unless the options in the
+    /// request for the informer contain a transform. This method is a short form of
+    /// [`FactoryBuilder::for_type`] with a transform.
     #[doc(alias = "WithTransform")]
     pub fn transform_for<K: Resource + 'static>(
         mut self,

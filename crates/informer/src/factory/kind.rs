@@ -87,8 +87,8 @@ pub enum KindError {
         /// group.
         plural: String,
     },
-    /// The informer of this kind, these namespaces and these selectors exists, but with other options than
-    /// the request.
+    /// An informer of this kind, these namespaces and these selectors exists, but its options differ from
+    /// those of the request.
     #[error(transparent)]
     Options(#[from] OptionsConflict),
 }

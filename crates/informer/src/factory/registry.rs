@@ -101,7 +101,7 @@ pub(super) enum Ending {
 
 pub(super) struct Registry {
     state: Mutex<State>,
-    /// Time for which an unused informer runs after its last hold is dropped.
+    /// Time for which an informer continues to run after its last [`Hold`](super::Hold) is dropped.
     idle_grace: Duration,
     /// Sends the shutdown signal to running informers; each holds a receiver until its last task has ended.
     stop: watch::Sender<bool>,
@@ -230,7 +230,7 @@ impl Registry {
 
     /// Registers an informer that the factory does not run.
     ///
-    /// Returns `false` if the key has another informer that has not ended.
+    /// Registers nothing and returns `false` if the key has another informer that has not ended.
     pub(super) fn adopt<K: Send + Sync + 'static>(
         &self,
         key: &Key,
@@ -265,7 +265,9 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Takes the function that runs the informer out of `entry`, and returns it with its argument, if any.
+    /// Removes from `entry` the function that runs the informer, and returns the function with its argument.
+    ///
+    /// Returns `None` if the function was already removed.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {
@@ -413,9 +415,11 @@ impl Registry {
 
     /// Adds a pin ([`Want::Pinned`]) or a hold ([`Want::Held`]), which keeps the informer running.
     ///
-    /// For a hold, returns the function that runs the informer, which the caller must pass to
-    /// [`spawn`](Self::spawn). Returns `None` for a pin, or if the informer was already started or removed,
-    /// if the factory does not run the informer, or if the factory was shut down.
+    /// For a hold on an informer that has not been started, returns the function that runs the informer. The
+    /// caller must pass this function to [`spawn`](Self::spawn).
+    ///
+    /// Returns `None` in all other cases: for a pin, after the informer was started or removed, after the
+    /// shutdown of the factory, or if the factory does not run the informer.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::{logs, reflector::RequestOptions, selector::Selector};
 
-/// The namespace name that stands for all namespaces which the scope does not name.
+/// The empty namespace name, which stands for all namespaces that the scope does not list separately.
 const ALL: &str = "";
 
 /// Selectors and request options for one namespace or for all namespaces.

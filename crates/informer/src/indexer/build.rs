@@ -1,8 +1,9 @@
 //! Fills new indices of a store while the store's writer continues to apply changes.
 //!
-//! [`IndexBuild`] runs in the task that adds the indices, in rounds. The first round indexes all objects of the store. Each
-//! later round indexes the objects that changed during the previous round. The writer indexes the objects
-//! that change during the last round. This module does not add the new indices to the store. The writer does.
+//! [`IndexBuild`] runs in the task that adds the indices, in rounds. The first round indexes all objects of
+//! the store. Each later round indexes the objects that changed during the previous round. The writer indexes
+//! the objects that change during the last round. This module does not add the new indices to the store. The
+//! writer does.
 
 use std::{collections::BTreeMap, sync::Arc};
 

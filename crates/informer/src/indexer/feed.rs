@@ -82,7 +82,7 @@ pub(crate) struct StatusNotes {
     report: Reporter,
     /// Value of [`Snapshot::broken_version`] at the last status update.
     ///
-    /// The value increases with each change to the objects that can't be decoded.
+    /// The value increases when an object that can't be decoded is stored, replaced or removed.
     broken_version: u64,
     not_indexed: LogLimiter,
 }

@@ -1,8 +1,8 @@
 //! Defines [`Plan`]: the conditions of a query on a store, and the search for objects that meet all of them.
 //!
-//! A search uses an index for conditions that select objects by namespace or index value, and checks all
-//! other conditions for each object. A plan does not contain the store: the caller passes the store's state
-//! to a search.
+//! A search first uses the indices to find the objects that have the required namespaces and index values.
+//! It then checks the other conditions, such as excluded values, for each of these objects. A plan does not
+//! contain the store: the caller passes the store's state to a search.
 
 use std::{
     ops::Bound::{self, Excluded, Included, Unbounded},

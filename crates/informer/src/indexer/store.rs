@@ -132,7 +132,8 @@ impl<K> Root<K> {
     /// Checks that the names of new indices are unused.
     ///
     /// # Errors
-    /// Returns an error if an index has one of the names, or if `new` contains a name twice.
+    /// Returns an error if an index of the store already has one of the names, or if `new` contains a name
+    /// twice.
     pub(super) fn check_names<'n>(
         &self,
         new: impl IntoIterator<Item = &'n str>,
@@ -289,7 +290,9 @@ impl<K> Root<K> {
     }
 }
 
-/// Returns the values of an object. If the index function fails, adds the error to `errors`.
+/// Returns the values of an object in `index`.
+///
+/// If the index function fails, adds the error to `errors`, and returns no values.
 pub(super) fn values_of<K>(
     index: &Index<K>,
     object: &Object<K>,

@@ -66,7 +66,7 @@ impl<K> IndexerWriter<K> {
         }
     }
 
-    /// Sets that old states of the store are freed on Tokio's blocking threads.
+    /// Configures the store to free the memory of its old states on Tokio's blocking threads.
     pub(crate) fn freeing_offloaded(&mut self)
     where
         K: Send + Sync + 'static,

@@ -86,7 +86,8 @@ impl Meter {
 
     /// Starts to measure a batch, if there is a collector.
     ///
-    /// `batch` returns the number of changes, and the receipt time of the oldest watch event, if any.
+    /// The closure `batch` returns the number of changes in the batch, and the receipt time of the oldest
+    /// watch event, if any.
     pub(crate) fn batch(
         &self,
         batch: impl FnOnce() -> (usize, Option<Instant>),

@@ -285,7 +285,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops the object's local write, if any; [`take_lapsed`](Self::take_lapsed) then returns its name.
+    /// Drops the object's local write, if any. [`take_lapsed`](Self::take_lapsed) then returns the object's
+    /// name.
     fn lapse(&mut self, name: &ObjectName) {
         if self.written.contains_key(name) {
             self.lapsed.push(name.clone());
@@ -293,7 +294,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops a local deletion. If the object is still cached, [`Self::take_lapsed`] returns its name.
+    /// Drops a local deletion. If the cache still contains the object with this `uid`, the next call of
+    /// [`Self::take_lapsed`] returns the object's name.
     fn reveal(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         let hidden = cache.get(&name).is_some_and(|cached| cached.uid() == &*uid);
         if hidden {

@@ -254,8 +254,10 @@ pub(crate) enum Form<K> {
     #[cfg(feature = "packed")]
     Packed {
         decoder: Arc<PackedDecoder<K>>,
-        /// Whether a received object is stored uncompressed until [`Housekeeping`] compresses it. If false,
-        /// the object is compressed before its event is delivered.
+        /// Whether the event of a received object must not wait for compression.
+        ///
+        /// If true, the object is stored uncompressed until [`Housekeeping`] compresses it. If false, the
+        /// object is compressed before its event is delivered.
         is_urgent: bool,
     },
 }
@@ -356,9 +358,10 @@ impl<K> Form<K> {
         }
     }
 
-    /// Creates a dictionary if necessary, and compresses `objects`, which are not in a store yet. Blocks.
+    /// Creates a compression dictionary if one is due, and then compresses `objects` with the new dictionary.
     ///
-    /// `more_comes` is whether the caller will load more objects.
+    /// `objects` are loaded objects that are not in a store yet. `more_comes` is whether the caller will load
+    /// more objects. Has an effect only in the packed form. Blocks the thread.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
         match self {
             Self::Decoded | Self::Lazy(_) => {}

@@ -33,8 +33,8 @@ impl Epoch {
 
     /// Returns the epoch after a detected restore of the server.
     ///
-    /// `known` is the epoch of the stored objects. Only a list changes it, so repeated calls before the next
-    /// list return the same epoch.
+    /// `known` is the epoch of the stored objects. Only a list changes `known`, so repeated calls before the
+    /// next list return the same epoch.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
         Self {
             rollbacks: known.rollbacks.wrapping_add(1),
@@ -44,8 +44,8 @@ impl Epoch {
 
     /// Returns the epoch after a suspected restore of the server.
     ///
-    /// `known` is the epoch of the stored objects. Only a list changes it, so repeated calls before the next
-    /// list return the same epoch.
+    /// `known` is the epoch of the stored objects. Only a list changes `known`, so repeated calls before the
+    /// next list return the same epoch.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {
         Self {
             suspicions: known.suspicions.wrapping_add(1),

@@ -231,7 +231,8 @@ impl<K> Buffer<K> {
     /// The caller must not push other notifications until the future completes.
     ///
     /// # Cancel safety
-    /// Dropping the future before the split starts loses the notifications.
+    /// If the future is dropped before the split starts, the notifications are lost. A split that has started
+    /// completes, and the notifications are appended.
     pub(super) async fn deliver(
         self: &Arc<Self>,
         notifications: impl IntoIterator<Item = Notification<K>>,

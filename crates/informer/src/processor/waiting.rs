@@ -236,7 +236,9 @@ impl<K> Merged<K> {
         whole.map_or(0, |slot| self.unfold(slot))
     }
 
-    /// Adds the single events of a message to the queue, and returns how many events merging eliminated.
+    /// Adds each event of a message to the queue separately, or merges it with the object's waiting message.
+    ///
+    /// Returns the number of events that merging eliminated.
     fn unfold(&mut self, slot: Slot<K>) -> u64 {
         let (number, since) = (slot.number, slot.since);
         let mut events = Expansion::new(slot.notification);

@@ -156,7 +156,8 @@ pub(super) enum Cuttable {
     AllButIdentity,
 }
 
-/// An argument of [`Storable::write`] that only the library can construct, so other code can't call it.
+/// An argument of [`Storable::write`]. Only the library can construct it, so only the library can call the
+/// method.
 #[doc(hidden)]
 #[expect(
     unnameable_types,

@@ -142,8 +142,8 @@ impl<K> DeltaFifo<K> {
         Queue::push(self, delta, &())
     }
 
-    /// Queues a deletion if the key is queued, or if `known` contains the object for this source. Ignores all
-    /// other deletions.
+    /// Queues a deletion if the key is queued, or if `known` contains the object and `source` is the source
+    /// from which the object was received. Ignores all other deletions.
     ///
     /// # Errors
     /// Returns an error if the key function fails. The deletion is not queued.

@@ -68,7 +68,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 0..40)
 }
 
-/// A store to which the test applies each popped change. The tested queue looks up the known objects in it.
+/// A store to which the test applies each popped change. The tested queue looks up known objects in the
+/// store.
 #[derive(Default)]
 struct Cache(BTreeMap<ObjectName, (SourceId, Object<K>)>);
 
@@ -85,7 +86,7 @@ impl Known<K> for Cache {
 }
 
 impl Cache {
-    /// Creates a store of the objects with these indices in `NAMES`, all at revision 0.
+    /// Creates a store that contains one object for each index of `NAMES` in `names`, at revision 0.
     fn with(names: &BTreeSet<usize>) -> Self {
         let mut cache = Self::default();
         for name in names.iter().map(|name| NAMES[*name]) {

@@ -52,7 +52,9 @@ impl<K: Resource> ReflectorBuilder<K> {
         self.into_reported_store(|_| store)
     }
 
-    /// Returns a reflector that delivers its changes to a store, which is created from the [`Reporter`].
+    /// Returns a reflector that delivers its changes to the store that `store` returns.
+    ///
+    /// `store` is called with the [`Reporter`] of the reflector.
     pub(crate) fn into_reported_store<S: ReflectorStore<K>>(
         self,
         store: impl FnOnce(&Reporter) -> S,

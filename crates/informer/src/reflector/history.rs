@@ -44,7 +44,8 @@ impl History {
         &self.last
     }
 
-    /// Returns the epoch of the revisions that the reflector receives.
+    /// Returns the current epoch. A new epoch begins when the reflector detects or suspects that the server
+    /// was restored from a backup.
     pub(super) fn epoch(&self) -> Epoch {
         self.epoch
     }
@@ -54,7 +55,8 @@ impl History {
         !(self.last.is_unset() || self.last.is_zero())
     }
 
-    /// Returns the minimum revision of the next list; unset requests the newest state.
+    /// Returns the minimum revision of the next list. An unset revision means that the list must request the
+    /// newest state.
     pub(super) fn not_older_than(&self) -> ResourceVersion {
         if self.is_unavailable {
             return ResourceVersion::UNSET;
@@ -101,12 +103,12 @@ impl History {
         }
     }
 
-    /// Starts another epoch, because the server has gone back to an earlier state.
+    /// Starts a new [`Epoch`] of revisions, because the server has gone back to an earlier state.
     pub(super) fn rolled_back(&mut self) {
         self.epoch = self.epoch.after_rollback(self.last.epoch());
     }
 
-    /// Starts another epoch, because the server may have gone back to an earlier state.
+    /// Starts a new [`Epoch`] of revisions, because the server may have gone back to an earlier state.
     pub(super) fn suspected(&mut self) {
         self.epoch = self.epoch.after_suspicion(self.last.epoch());
     }

@@ -8,9 +8,9 @@
 //! - A *list*, in lower case, is a streaming list if the options request one and the server is not known to
 //!   reject it. Otherwise it is a LIST.
 //! - The *last revision* is the newest revision that the store has accepted.
-//! - *At once if healthy*: without a pause after the first failure since the start, since a server outage, or
-//!   since a period without failures (`BackoffConfig::reset_after`). After any other failure, there is a
-//!   pause. Every row with this term describes a failure.
+//! - *At once if healthy*: every row with this term describes a failure. There is no pause if the failure is
+//!   the first one since the start, since the last server outage, or since the last period without failures
+//!   (`BackoffConfig::reset_after`). After any other failure, there is a pause.
 //! - *Bad data* is unreadable, or was rejected by the store.
 //! - A *probe* is a LIST of one object, which shows whether the server still knows the last revision. If it
 //!   does not, the server *has gone back*: it was restored from a backup, for example.
@@ -191,7 +191,7 @@ struct Watch {
 struct Server {
     /// Whether the server has returned a list with `resourceVersion=0` in several pages.
     ///
-    /// If so, the reflector requests later lists in pages at every revision.
+    /// If so, the reflector requests all later lists in pages, whatever revision it requests.
     pages_at_zero: bool,
     /// Whether the server has sent a bookmark.
     sends_bookmarks: bool,
@@ -209,7 +209,8 @@ pub(crate) struct Machine {
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// Earliest time of the next watch request, if a probe failed temporarily while a watch was open.
+    /// Earliest time of the next watch request. Set if a [`Probe`] request fails with a temporary error while
+    /// a watch is open.
     held_until: Option<Instant>,
     /// Whether a watch was opened since the last list.
     ///
@@ -352,7 +353,7 @@ impl Machine {
     ///
     /// `revision` is the revision of the event, or `None` if the revision is unreadable.
     ///
-    /// A watch from `""` or `"0"` starts with `ADDED` events, which are in no order of revision. These events
+    /// A watch from `""` or `"0"` starts with `ADDED` events, which are not ordered by revision. These events
     /// do not change the newest accepted revision.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
         self.server.sends_bookmarks |= *kind == FrameKind::Bookmark;

@@ -32,7 +32,7 @@ pub(super) struct Probe {
     order: Order,
     /// Time before which no probe is sent.
     not_before: Option<Instant>,
-    /// Delay after the last failed probe, or zero after an answered probe or a list.
+    /// Delay before the probe that follows the last failed probe; zero after an answered probe or a list.
     put_off: Duration,
 }
 
@@ -41,7 +41,8 @@ pub(super) struct Probe {
 enum Order {
     #[default]
     Ordered,
-    /// An event was out of order, and no later probe was answered or failed permanently.
+    /// An event was out of order. Since then, the server has answered no probe, and no probe has failed
+    /// permanently.
     Suspected,
     /// An event was out of order, and a later probe was answered or failed permanently.
     ///

@@ -21,8 +21,8 @@ pub enum RollbackDetection {
     /// If a probe shows that the server has not gone back, older events and bookmarks cause no further probe
     /// until the next list.
     ///
-    /// A restore remains unnoticed if the writes after it reach the newest revision that the reflector has
-    /// received before the probe. A restored kube-apiserver writes leases and other objects of its own
+    /// A restore remains unnoticed if writes between the restore and the probe reach the newest revision that
+    /// the reflector has received. A restored kube-apiserver writes leases and other objects of its own
     /// immediately. To be safe, restore etcd with `--bump-revision` and `--mark-compacted`, as etcd's
     /// documentation recommends: then each watch ends with 410 and each reflector lists.
     /// `consistency_check` also finds the difference, after its period.

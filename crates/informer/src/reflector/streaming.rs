@@ -132,10 +132,10 @@ impl Stream {
         self.lasts
     }
 
-    /// Records an event of the streaming list. Extends the deadline of the list if the event adds an existing
-    /// object, and does not report a later change.
+    /// Records an event of the streaming list. Extends the deadline of the list if the event adds one of the
+    /// initial objects. An event that reports a later change does not extend the deadline.
     ///
-    /// `is_new` is whether the event adds an object that the list does not contain after its earlier events.
+    /// `is_new` is true if the event adds an object that the list does not contain yet.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,

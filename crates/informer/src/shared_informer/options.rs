@@ -164,7 +164,8 @@ impl<K> Keeping<K> {
     }
 }
 
-/// Generates the setters of [`Keeping`] in a builder, whose field `path` contains the options.
+/// Generates a builder's setters of the options in [`Keeping`]. The argument `path` is the path of the
+/// builder's field that contains a [`Keeping`].
 macro_rules! keeping_methods {
     ($($path:ident).+) => {
         /// Sets the fields that are removed from every object before the object is decoded. A later call
@@ -217,8 +218,9 @@ macro_rules! keeping_methods {
         /// The [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences to a cache
         /// of decoded objects.
         ///
-        /// Another dictionary is created if the ratio of compressed size to uncompressed size becomes more
-        /// than 1.5 times as high as it was at first.
+        /// A new dictionary replaces the current one if the newest objects compress badly: if their ratio of
+        /// compressed size to uncompressed size is more than 1.5 times that of the first objects that the
+        /// current dictionary compressed.
         #[cfg(feature = "packed")]
         pub fn packed(mut self) -> Self
         where

@@ -50,7 +50,7 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    /// Whether the handler also receives the unchanged objects of each list.
+    /// Determines which changes the handler receives, for example the unchanged objects of each list.
     pub(crate) delivery: Delivery,
 }
 

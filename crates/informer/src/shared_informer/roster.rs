@@ -14,7 +14,7 @@ pub(super) struct Roster<K>(Mutex<Vec<Member<K>>>);
 
 struct Member<K> {
     buffer: Weak<Buffer<K>>,
-    /// Whether the buffer belongs to a handler instead of a subscription.
+    /// Whether the buffer belongs to a handler, which has its own task, instead of a subscription.
     has_task: bool,
 }
 

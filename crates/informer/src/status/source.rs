@@ -103,7 +103,7 @@ impl SourceStatus {
         self.last_bookmark.map(|at| at.elapsed())
     }
 
-    /// Returns the time since the last failure of a list or watch; `None` if none has failed.
+    /// Returns the time since the last failure of a list or watch; `None` if no list or watch has failed.
     pub fn since_last_error(&self) -> Option<Duration> {
         self.last_failure.map(|at| at.elapsed())
     }

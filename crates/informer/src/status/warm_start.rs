@@ -53,8 +53,7 @@ pub enum ColdReason {
     /// No store is saved at the configured path.
     #[error("no store is saved there")]
     NoFile,
-    /// The operating system reported an error when the file was read. The text is the error of the operating
-    /// system.
+    /// The operating system reported an error when the file was read. The value is the text of the error.
     #[error("the saved store can't be read: {0}")]
     Unreadable(String),
     /// The file is truncated, modified, or not a saved store. The text describes the first defect.
@@ -99,14 +98,14 @@ pub enum ColdReason {
     /// its collection of objects. A custom `ListerWatcher` identifies neither by default.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
-    /// The request for the server's identity failed. The text is the error. The informer repeats the request
-    /// before each save.
+    /// The request for the server's identity failed. The value is the text of the error. The informer repeats
+    /// the request before each save.
     #[error(
         "the identity of the server is unknown: {0}; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(String),
     /// The server rejected the request with which the informer checks the server's revision: a LIST of one
-    /// object. The text is the error.
+    /// object. The value is the text of the error.
     #[error("the server rejects the requests of a warm start: {0}")]
     Refused(String),
     /// The objects are Secrets, which are not saved unless the program allows it.

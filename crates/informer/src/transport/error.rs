@@ -307,7 +307,8 @@ impl StatusBody {
         }
     }
 
-    /// Returns whether this status reports that the server's data is older than the requested revision.
+    /// Returns whether this status reports that the requested revision is too large, which means that the
+    /// server's data is older than this revision.
     ///
     /// `reason` is the reason of the status. Kubernetes before 1.17 describes this failure in the message of
     /// the status, 1.17.0 to 1.18.5 in the message of a cause, and later versions in the reason of a cause.

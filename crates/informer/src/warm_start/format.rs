@@ -418,7 +418,7 @@ impl<R: BufRead> Reader<R> {
         Ok((record.source, object))
     }
 
-    /// Checks that the current line is the last, and has this checksum and number of objects.
+    /// Checks that the current line is the last one, and contains `checksum` and the number `objects`.
     fn end(&mut self, checksum: String, objects: usize) -> Result<(), ColdReason> {
         let Trailer { end } = self.parse()?;
         if end != (End { objects, checksum }) {

@@ -228,8 +228,9 @@ impl<K: Send + Sync + 'static> Restore<K> {
 
     /// Sends a request through the `ListerWatcher` of a reflector, and retries it with backoff.
     ///
-    /// Retries after every error with [`Retry::Resume`]. Returns the error number [`ATTEMPTS`] with
-    /// [`Retry::Backoff`], and retries after the earlier ones. Returns any other error without a retry.
+    /// Retries after every error with [`Retry::Resume`]. Also retries after an error with [`Retry::Backoff`],
+    /// until the number of these errors is [`ATTEMPTS`]; then returns the last error. Returns any other error
+    /// without a retry.
     async fn ask<T>(
         &self,
         reflector: &mut InnerReflector<K>,

@@ -132,7 +132,7 @@ pub(crate) struct Loaded<K> {
 type Save<K> = fn(&Snapshotter<K>, &Snapshot<K>, &Weak<()>) -> Result<Saved, SaveError>;
 type Load<K> = fn(&Snapshotter<K>, &Decoder<K>, &Weak<()>) -> Result<Loaded<K>, ColdReason>;
 
-/// The configuration of a saved store, and the functions that save and load it.
+/// The configuration of a saved store, and the functions that save and load the store.
 #[derive_where(Clone)]
 pub(crate) struct Storing<K> {
     config: SavedStore,

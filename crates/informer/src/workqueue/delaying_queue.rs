@@ -76,7 +76,8 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the earliest time at which a delayed item is queued, if any.
+    /// Returns the earliest time at which a delayed item is queued, if any. The time is a duration since the
+    /// origin that the caller selects.
     pub(super) fn earliest(&self) -> Option<Duration> {
         self.calendar.first_key_value().map(|(due, _)| due.at)
     }

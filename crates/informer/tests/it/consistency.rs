@@ -310,7 +310,8 @@ async fn a_check_uses_the_selectors_of_its_source() {
     informer.stop().await;
 }
 
-/// Tests that a check compares the metadata sent by the server, not the transformed metadata.
+/// Tests that a check compares the metadata that the server sent, for an object with transformed metadata and
+/// for an object whose transformation failed.
 #[tokio::test(start_paused = true)]
 async fn transformed_and_broken_objects_are_compared_as_the_server_sent_them() {
     let mut odd = pod("b");

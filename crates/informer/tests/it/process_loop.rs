@@ -83,7 +83,7 @@ fn config(server: &Server, calls: &Calls) -> (Indexer<Pod>, Config<Pod>) {
     (pods.clone(), config.known_objects(pods))
 }
 
-/// The task of a running [`ProcessLoop`], and the sender that stops it when dropped.
+/// The task of a running [`ProcessLoop`], and a sender. Dropping the sender stops the task.
 struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<Ended, InformerError>>,

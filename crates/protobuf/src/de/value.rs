@@ -18,10 +18,10 @@ pub(super) enum Value<'de> {
     /// A string, which may be invalid UTF-8.
     Text(&'de [u8]),
     Integer(i64),
-    /// A value of this `Type`, which is never a message. `None` is the zero value.
+    /// A value of this `Type`, which is never a message. `None` is the zero value of the type.
     ///
-    /// An integer that the message contains is an `Integer`, and a string is a `Text`. They are a `Scalar`
-    /// only if their wire type does not match this `Type`.
+    /// An integer or a string in the message has the variant `Integer` or `Text` instead, unless its wire
+    /// type does not match this `Type`.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),

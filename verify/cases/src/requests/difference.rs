@@ -17,7 +17,7 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// Returns the difference between the answers to one command, without those to others.
+    /// Creates a difference from the command `script` and the answers of the two servers to this command.
     #[cfg(test)]
     pub(super) fn new(script: &str, real: &Answer, embedded: &Answer) -> Self {
         let text = |answer: &Answer| crate::trace::texts(std::slice::from_ref(answer)).concat();
@@ -39,7 +39,7 @@ impl Difference {
         self.command().split(' ').nth(1) == Some(method)
     }
 
-    /// Returns whether the embedded server has the validation rules of the kind.
+    /// Returns whether the command's URL names a kind whose validation rules the embedded server implements.
     pub(super) fn is_of_a_validated_kind(&self) -> bool {
         let command = self.command();
         command.contains("/configmaps") || command.contains("/secrets")
@@ -51,7 +51,9 @@ impl Difference {
         Some((real.response()?, embedded.response()?))
     }
 
-    /// Returns the command, and the lines that only one of the servers sent: those of kube-apiserver with `-`.
+    /// Returns the command, and the lines that only one of the servers sent.
+    ///
+    /// A line of kube-apiserver starts with `-`, and a line of the embedded server with `+`.
     pub(super) fn report(&self) -> String {
         let [real, embedded] = &self.texts;
         compare::report(&self.script, real, embedded)

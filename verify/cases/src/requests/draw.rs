@@ -1,8 +1,8 @@
 //! Draws programs of requests.
 //!
-//! Guarantees: a seed always yields the same program. Both servers must respond in the same way to each
-//! command, however fast they are: a request that reads a watch cache without waiting for its latest state
-//! comes after one that waits.
+//! Guarantees: a seed always yields the same program. The speed of a server does not affect its responses: a
+//! request that reads a watch cache without waiting for the latest state follows a request that waits for
+//! this state.
 
 use std::fmt::Write as _;
 
@@ -41,7 +41,9 @@ const PARTIAL: &str =
 const PARTIAL_LIST: &str =
     "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
 
-/// A program: units of commands, and the commands that read the watches at the end.
+/// A random program of requests, as a sequence of groups of commands ([`Unit`]).
+///
+/// [`Program::text`] adds commands at the end of the program, which read the events of all its watches.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) units: Vec<Unit>,
@@ -72,12 +74,14 @@ struct Draw {
     /// The kinds that this program uses.
     kinds: Vec<&'static Kind>,
     watches: usize,
-    /// Whether an earlier request generates a name. With two, the order of the objects would be random.
+    /// Whether an earlier request generates a name. With two generated names, the order of the objects
+    /// would be random.
     has_generated: bool,
 }
 
 impl Program {
-    /// Draws a program of `length` units, most of which are one request.
+    /// Draws a program of `length` units. A unit is one or more commands in a fixed order; most units are one
+    /// request.
     pub(super) fn draw(seed: u64, length: usize) -> Self {
         let mut random = Rng::with_seed(seed);
         let number = random.usize(1..3);
@@ -113,7 +117,7 @@ fn fresh(kind: &Kind, word: &str) -> String {
 }
 
 impl Watched {
-    /// Returns the commands that change an object of the watch, and read all events up to this change.
+    /// Returns the commands that change the watched object and then read all events up to this change.
     fn read(&self) -> String {
         let Self {
             stream,
@@ -173,7 +177,9 @@ impl Unit {
         }
     }
 
-    /// Makes the last request one of a user without permissions. A list before it waits for the latest state.
+    /// Sends the unit's last request as a user without permissions.
+    ///
+    /// In a unit with two lists, the first list is not changed, because it must wait for the latest state.
     fn forbid(&mut self) {
         let start = self.text.rfind("\n\n> GET ").map_or(0, |at| at + 2);
         let end = self.text[start..].find('\n');
@@ -270,7 +276,8 @@ impl Draw {
         self.stored(request)
     }
 
-    /// Adds the revision or the uid of an earlier response to an object.
+    /// Randomly adds the revision of an earlier response, the uid of an earlier response, both or neither to
+    /// an object.
     fn preconditions(&mut self, object: &mut Value) {
         if self.random.chance(50) {
             let name = objects::revision(&mut self.random);
@@ -393,7 +400,8 @@ impl Draw {
         (name, labels)
     }
 
-    /// Draws a list, preceded by one that waits until the watch cache has the latest state.
+    /// Draws a list request. Another list request precedes it, and waits until the watch cache has the latest
+    /// state.
     fn list(&mut self, kind: &'static Kind) -> Unit {
         let mut request = Request::new("GET", kind.path);
         self.selectors(&mut request);

@@ -1,7 +1,7 @@
 //! Recognizes the intentional differences, which `verify/server-divergences.toml` describes.
 //!
-//! Guarantees: each name is one of that file. A rule is as narrow as the responses allow, since it can hide
-//! another difference.
+//! Guarantees: the name of each recognized difference is a name in that file. Each rule matches as few
+//! differences as possible, because a rule that matches too many would hide a defect.
 
 use serde_json::{Value, json};
 
@@ -14,8 +14,11 @@ const RULES: &str = "kinds_are_not_validated";
 const POD: &str = "pod_update_message_has_no_diff";
 const APPLY: &str = "server_side_apply";
 
-/// Returns how often `answers` show an intentional difference without a meaning, and removes it from them. The
-/// answers of both servers are settled.
+/// Replaces `"items": null` by an empty list in each of `answers`. Returns the name of this intentional
+/// difference once for each replacement.
+///
+/// The two values mean the same to a client. The caller must call this function for the answers of both
+/// servers before it compares them.
 pub(super) fn settle(answers: &mut [Answer]) -> Vec<&'static str> {
     let bodies = answers.iter_mut().filter_map(|answer| match answer {
         Answer::Response(Response { body, .. }) | Answer::Prepared(Response { body, .. }) => {
@@ -101,8 +104,11 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
     }
 }
 
-/// Returns whether only the embedded server returns empty members, which the typed server omits. A write of them
-/// changes the object only there. Those of metadata are compared.
+/// Returns whether the answers differ only because kube-apiserver omits empty members outside `metadata`.
+///
+/// kube-apiserver decodes an object into Go types that omit these members, and the embedded server stores the
+/// members. A write of empty members therefore changes the object only on the embedded server, so the
+/// `generation` and the `resourceVersion` in the response to a PUT or PATCH may also differ.
 fn differs_in_empty_members(difference: &Difference) -> bool {
     let [real, embedded] = &difference.texts;
     let (Some((real_head, mut real)), Some((embedded_head, mut embedded))) =
@@ -150,7 +156,8 @@ fn remove_empty_members(value: &mut Value) -> usize {
     }
 }
 
-/// Returns whether a program can continue after `difference`: neither server has changed an object.
+/// Returns whether the comparison of the servers can continue after `difference`, because neither server has
+/// changed an object.
 pub(super) fn is_harmless(difference: &Difference) -> bool {
     let Some((real, embedded)) = difference.responses() else {
         return false;
@@ -199,8 +206,9 @@ impl<'a> Invalid<'a> {
             .any(|(field, message)| *field == "patch" && is_type(message))
     }
 
-    /// Returns whether both reject a patch for the same reason, and only the object in the message of
-    /// kube-apiserver has `managedFields`.
+    /// Returns whether `self`, the errors of kube-apiserver, and `found`, the errors of the embedded server,
+    /// reject a patch for the same reason, and only the object in kube-apiserver's message has
+    /// `managedFields`.
     fn differs_in_managers(&self, found: &Self) -> bool {
         let ([("patch", real)], [("patch", embedded)]) = (&*self.0, &*found.0) else {
             return false;

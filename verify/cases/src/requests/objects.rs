@@ -101,7 +101,7 @@ const REPLICA_SET: Kind = Kind {
     pointers: &["/spec/replicas", "/status/replicas"],
 };
 
-/// Names of objects. Few, so that requests often concern an object of an earlier one.
+/// Names of objects. The names are few, so that a request often concerns the object of an earlier request.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// Texts in `data`, labels and annotations.
@@ -114,7 +114,7 @@ pub(super) fn name(random: &mut Rng) -> &'static str {
     random.one::<&str>(&NAMES)
 }
 
-/// Draws the name of a variable with a revision that an earlier request may have stored.
+/// Draws the name of a variable in which an earlier request may have stored a revision.
 pub(super) fn revision(random: &mut Rng) -> &'static str {
     random.one::<&str>(&["rv1", "rv2", "rv3"])
 }
@@ -187,7 +187,10 @@ pub(super) fn owners(random: &mut Rng) -> Value {
     (0..number).map(|number| owner(random, number)).collect()
 }
 
-/// Makes few objects invalid, or different from the request that contains them.
+/// With a probability of 8 %, changes one field of `object`.
+///
+/// The change makes the object invalid, contradicts the path of the request (another name, for example), or
+/// sets a field that the server controls.
 fn spoil(random: &mut Rng, object: &mut Value) {
     if !random.chance(8) {
         return;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::objects::{self, Kind};
 
-/// JSON pointers that exist in objects of each kind, or nowhere.
+/// JSON pointers that are not specific to a kind. No object has the member of the last pointer.
 const POINTERS: [&str; 12] = [
     "/metadata/labels",
     "/metadata/labels/app",

@@ -29,7 +29,9 @@ pub(super) struct Outcome {
     pub(super) statuses: Vec<(String, u16)>,
     /// Number of commands whose answers have been compared.
     pub(super) compared: usize,
-    /// Names of the intentional differences. Nothing after one that may have changed an object is compared.
+    /// Names of the intentional differences.
+    ///
+    /// The comparison ends after an intentional difference that may have changed an object.
     pub(super) known: Vec<&'static str>,
     /// The first difference that is not intentional.
     pub(super) difference: Option<Difference>,
@@ -82,10 +84,12 @@ impl Sides {
 }
 
 impl Outcome {
-    /// Finds the first command whose answers differ.
+    /// Finds the first command whose answers differ unintentionally, and records the intentional differences
+    /// before it.
     ///
-    /// A revision that only one server sends changes the ranks in earlier answers too. So the first answers
-    /// are compared without the later ones.
+    /// The compared texts contain the rank of each revision instead of the revision. A revision that only one
+    /// server sends changes the ranks in earlier answers too. Therefore, the answers up to each command are
+    /// compared without the later answers.
     fn find(&mut self, real: &[Answer], embedded: &[Answer]) {
         let mut passed = BTreeSet::new();
         for end in 1..=self.case.steps.len() {

@@ -1,9 +1,9 @@
 //! Recognizes values inside texts by their form: UUIDs, times and ages.
 
-/// Number of characters of a text that the trace contains as a whole.
+/// Maximum length, in characters, of a text that the trace contains unshortened.
 const TEXT: usize = 1000;
 
-/// Maximum length of a time, in characters: one with nanoseconds.
+/// Maximum length of a time, in characters. A time with nanoseconds has this length.
 const TIME: usize = 30;
 
 /// Returns the parts of `text` that have the form of a UUID, such as
@@ -17,7 +17,7 @@ pub(super) fn uuids(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the start and the length of a text that is too long to be read.
+/// Returns the text unchanged, or only its start and its length if it is longer than [`TEXT`].
 pub(super) fn shortened(text: String) -> String {
     let length = text.chars().count();
     if length <= TEXT {

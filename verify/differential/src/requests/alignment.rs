@@ -103,7 +103,8 @@ pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     (alignment.parts || their_store == our_store).then_some(alignment)
 }
 
-/// Returns the divergences that explain the different pauses before two requests, or `None` if none does.
+/// Returns the divergences that explain the different pauses before two requests, or `None` if no divergence
+/// explains them. If the pauses are equal, the result is empty.
 fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
     let last = our.before.map_or("", |(_, outcome)| outcome);
     let last_asked = our.before.map_or("", |(asked, _)| asked);
@@ -172,7 +173,8 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// Matches client-go's watch with the library's probe (a list of one object) and next watch.
+    /// Matches client-go's watch `i` with two requests of the library: the probe `j`, which is a list of one
+    /// object, and the watch after the probe. No watch follows a probe whose connection was refused.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -230,7 +232,9 @@ impl<'a> Pair<'a> {
     }
 
     /// Returns the divergences if, after a rejected watch, the library retries the watch and client-go lists,
-    /// and one of the two stores may then contain a newer state than the other.
+    /// and one of the two stores may then contain a newer state than the other. Returns `None` otherwise.
+    ///
+    /// `i` is the index of client-go's next request, and `j` is the index of the library's next request.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {

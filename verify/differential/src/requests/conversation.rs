@@ -22,9 +22,10 @@ use crate::{
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Heard {
-    /// Instruction to execute one turn of an operation, which has one or two turns.
+    /// Request of the oracle to this module to execute one turn of an operation.
     ///
-    /// A turn injects faults into the server, and then lets virtual time pass.
+    /// An operation has one or two turns. A turn injects faults into the server, and then lets virtual time
+    /// pass.
     Operates {
         at: u64,
         operation: usize,

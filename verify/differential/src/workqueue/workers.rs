@@ -40,10 +40,11 @@ use crate::{
 const TURN: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Number of times that an operation yields. More than once, because a woken task may wake another task.
+/// Number of times that an operation yields to the other tasks. One time is not enough, because a woken task
+/// may wake another task.
 const SETTLING: usize = 8;
 
-/// Runs a sequence on a new work queue, which has the deliberate bug `bug`.
+/// Runs a sequence on a new work queue, with the deliberate bug `bug`, if any.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -269,9 +270,9 @@ impl Workers {
             .extend((self.told.lock().idle > 1).then_some(SEVERAL_WAIT));
     }
 
-    /// Records which behaviors occurred in an operation with these events.
+    /// Records which behaviors occurred in the operation `verb`, which caused these events.
     ///
-    /// `before` contains the counts before the operation.
+    /// `before` contains the numbers of items, workers and drain tasks before the operation.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
         let handed = |(_, text): &&(u128, String)| ITEMS.contains(&text.as_str());
         let items = events.iter().filter(handed).count();
@@ -304,7 +305,7 @@ impl Workers {
         self.seen.push(seen);
     }
 
-    /// Returns items that a worker is processing and that the queue will add again later.
+    /// Returns the items that a worker is processing, and that the queue will also add again after a delay.
     fn delayed_in_work(&self) -> Vec<String> {
         let delayed = self.queue.delayed().into_iter().map(|(item, _)| item);
         let held = &self.told.lock().held;

@@ -38,7 +38,8 @@ impl Converter {
         }
     }
 
-    /// Returns the lines of the events that this chunk completes; [`finish`](Self::finish) returns a list.
+    /// Returns the lines of the watch events that this chunk completes. For a list, returns nothing, and
+    /// [`finish`](Self::finish) returns the line.
     pub(super) fn feed(&mut self, chunk: &[u8]) -> Vec<u8> {
         self.bytes.extend_from_slice(chunk);
         let mut lines = Vec::new();

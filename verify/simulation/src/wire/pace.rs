@@ -1,4 +1,4 @@
-//! Checks that the list and watch requests of one source are permitted, and that the source backs off.
+//! Checks that one source sends each request at a permitted time, and that the source pauses after failures.
 //!
 //! A source is one list and its watch. An informer can have several sources, such as one per namespace. The
 //! informer adds a random time to each backoff pause. This module therefore checks only the minimum duration
@@ -15,7 +15,8 @@ use tokio::time::Instant;
 /// Minimum duration of the first backoff pause.
 const FIRST: Duration = Duration::from_millis(800);
 
-/// Cap on the minimum duration of a backoff pause, which doubles with each consecutive failure.
+/// Cap on the minimum duration of a backoff pause. Up to this cap, the minimum doubles with each
+/// consecutive failure.
 const CAP: Duration = Duration::from_secs(30);
 
 /// Time for which the source must not request a list after the server temporarily rejected a watch.

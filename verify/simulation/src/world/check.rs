@@ -119,7 +119,8 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Returns the maximum number of changes that may wait in the queue, and in the channel to the queue.
+    /// Returns the maximum number of changes that may wait in the queue and in the channel to the queue
+    /// together.
     ///
     /// The queue and the channel have the same capacity. The first list and a resync can exceed the capacity
     /// of the queue, each by one change per object.

@@ -86,7 +86,7 @@ impl Body {
         }
     }
 
-    /// Returns the parts of a JSON body that must equal kube-apiserver's; empty for protobuf.
+    /// Returns the parts of a JSON body that must equal kube-apiserver's, or an empty set for protobuf.
     ///
     /// Constants replace the values that may differ, such as `resourceVersion`.
     pub(crate) fn shape(self, body: &[u8]) -> BTreeSet<String> {

@@ -38,7 +38,7 @@ const STEPS_MAX: usize = 100_000_000;
 
 /// Why an operation fails.
 enum Failure {
-    /// The operation does not apply to the document, or copies too much.
+    /// The operation does not apply to the document, or exceeds [`COPIED_BYTES_MAX`].
     Inapplicable,
     TooDeep,
     TooManySteps,
@@ -181,7 +181,7 @@ impl<'d> Place<'d> {
         })
     }
 
-    /// Returns the value, or `None` for a missing member of an object.
+    /// Returns the value at this place, or `None` for a missing member of an object.
     fn read(&self) -> Result<Option<&Value>, Failure> {
         match &*self.container {
             Value::Array(items) => {

@@ -45,7 +45,8 @@ struct ListRule {
     strategy: MergeStrategy,
 }
 
-/// Merges `patch` into `original`, whose schema is `known`, and applies the directives.
+/// Merges `patch` into `original`, whose schema is `known`, and applies the directives of the patch, such as
+/// `$patch` and `$retainKeys`.
 pub(super) fn merge_map(
     original: &mut Map<String, Value>,
     mut patch: Map<String, Value>,

@@ -29,7 +29,7 @@ const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
 /// Time before the deadline of a watch at which the final bookmark is sent.
 ///
-/// The value is that of `bookmarkTimeBuckets` in Kubernetes' `cacher.go`.
+/// The value is the same as in the function `nextBookmarkTime` of Kubernetes' `cache_watcher.go`.
 const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Keeps a watcher registered in the watch cache until dropped.

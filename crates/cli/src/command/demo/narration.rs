@@ -28,8 +28,10 @@ pub(super) const HOLD: Duration = Duration::from_millis(30);
 /// Maximum number of pods for which every step has its own line.
 const FEW: u32 = 12;
 
-/// Number of first steps of each kind and loop that have their own lines, in a demo with more than [`FEW`]
-/// pods.
+/// Number of steps of each kind and loop that have a line of their own, if there are more than [`FEW`] pods.
+///
+/// These are the earliest steps. Later steps share summary lines. For the kind [`Kind::NotMine`], only the
+/// first step has its own line.
 const FIRST: u64 = 3;
 
 /// Approximate number of summary lines per kind and loop, if there are more than [`FEW`] pods.

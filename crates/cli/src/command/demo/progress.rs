@@ -34,7 +34,8 @@ struct Milestone {
     what: &'static str,
 }
 
-/// Number of objects that must have had a step of the milestone's kind.
+/// Number of objects for which a loop must report a step of the milestone's kind before the milestone is
+/// reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,
@@ -173,7 +174,8 @@ impl Progress {
         self.pending.values().next().map(String::as_str)
     }
 
-    /// Describes the effect of the left-out loop, such as `without the scheduler, 3 pods get no node`.
+    /// Describes the effect of the control loop that the demo does not run, such as `without the scheduler, 3
+    /// pods get no node`.
     ///
     /// Returns `None` if all loops run.
     pub(super) fn standstill(&self) -> Option<String> {

@@ -156,7 +156,9 @@ impl World {
         }
     }
 
-    /// Returns a sentence with the server's address and, for a cluster, with what the loops do there.
+    /// Returns a sentence with the server's address.
+    ///
+    /// For a cluster, the sentence also states whether the control loops write to it or only observe it.
     pub(super) fn description(&self) -> String {
         let url = &self.config.cluster_url;
         match &self.backend {
@@ -201,7 +203,9 @@ impl World {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns the names of the demo's nodes without and with its prefix; empty if the loops only observe.
+    /// Returns two names for each node of the demo: without the prefix, and with the prefix.
+    ///
+    /// The result is empty if the demo's loops only observe.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
         let nodes: &[&str] = if self.acts() { &NODES } else { &[] };

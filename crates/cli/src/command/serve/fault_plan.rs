@@ -13,7 +13,7 @@ use std::{fs, path::PathBuf, str::FromStr};
 use anyhow::{Context as _, anyhow};
 use kube_informer_apiserver::{PlanError, Server};
 
-/// The argument of `--fault`: the text of a fault plan, or the file with it.
+/// The argument of `--fault`: the text of a fault plan, or the path of a file that contains the text.
 #[derive(Clone, Debug)]
 pub(crate) enum FaultPlan {
     Text(String),

@@ -92,7 +92,7 @@ impl fmt::Display for SeedObjects {
     }
 }
 
-/// Returns whether the kind supports the verbs `create` and `list`.
+/// Returns whether the server stores objects of the kind. These kinds support both `create` and `list`.
 pub(super) fn is_stored(kind: &Kind) -> bool {
     let has = |verb: &str| kind.verbs.iter().any(|served| served == verb);
     has("create") && has("list")

@@ -38,8 +38,8 @@ fn names(server: &Server) -> BTreeSet<String> {
     pods.iter().map(name).collect()
 }
 
-/// Starts a replica set controller without workers in a new control plane, and waits until its caches are
-/// synced.
+/// Starts a replica set controller without workers in a new control plane, and waits until the caches of the
+/// controller are synced.
 async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

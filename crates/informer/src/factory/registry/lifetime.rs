@@ -47,7 +47,7 @@ pub(in super::super) struct Lifetime {
 impl Lifetime {
     /// Waits until the informer must end.
     ///
-    /// After the idle grace period, also removes the informer from the registry.
+    /// If the informer ends because it was idle for the grace period, also removes it from the registry.
     pub(in super::super) async fn over(&mut self) {
         loop {
             let demand = *self.demand.borrow_and_update();

@@ -39,7 +39,7 @@ impl<K> Popped<K> {
 }
 
 impl<K> DeltaFifo<K> {
-    /// Removes and returns the oldest `room` deltas of a key, or returns `None` if it has at most `room`
+    /// Removes and returns the oldest `room` deltas of a key, or returns `None` if the key has at most `room`
     /// deltas.
     pub(super) fn take_part(&mut self, name: &ObjectName, room: usize) -> Option<Vec<Delta<K>>> {
         let deltas = self.items.get_mut(name)?;

@@ -28,10 +28,11 @@ use crate::{
 };
 
 impl Machine {
-    /// Sets the revision up to which an earlier reflector filled the store; unset if there was none.
+    /// Sets the revision up to which an earlier reflector filled the store.
     ///
-    /// If the revision is set, a new epoch begins, because the server may have gone back to an earlier state
-    /// since. The first request is a list, unless [`begin_at`](Self::begin_at) is called later.
+    /// `revision` must be unset if there was no earlier reflector. If it is set, a new epoch begins, because
+    /// the server may have gone back to an earlier state since that reflector received the revision. The
+    /// first request is a list, unless [`begin_at`](Self::begin_at) is called later.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         // The earlier reflector may have detected that the server has gone back.
@@ -40,7 +41,8 @@ impl Machine {
         }
     }
 
-    /// Sets the revision up to which the store is already filled. The first request is a watch from there.
+    /// Sets the revision up to which the store is already filled. The first request is a watch from this
+    /// revision.
     pub(crate) fn begin_at(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         self.has_watched = true;

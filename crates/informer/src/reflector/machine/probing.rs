@@ -66,7 +66,8 @@ impl Machine {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
 
-    /// Returns when the probe of the open watch is due, and its options, if one is required.
+    /// If the open watch requires a probe, returns the time at which the probe is due, and the options of the
+    /// probe's list request.
     ///
     /// The options change with the events of the watch. When the probe is due, the caller must call this
     /// method again, and use the new options.

@@ -33,7 +33,7 @@ impl Refusals {
         *self = Self::default();
     }
 
-    /// Clears the time of the first rejected watch after the store has accepted a list.
+    /// Updates this record after the store has accepted a list: clears the time of the first rejected watch.
     ///
     /// Keeps the number of watches without response headers.
     pub(super) fn listed(&mut self) {
@@ -43,7 +43,8 @@ impl Refusals {
 
     /// Records a rejected watch, and returns whether the reflector must retry the watch instead of listing.
     ///
-    /// Returns true until [`RETRIED_FOR`] has passed since the first rejected watch that `since` records.
+    /// Returns true until [`RETRIED_FOR`] has passed since the first rejected watch. A watch that the server
+    /// opens, or a list that the store accepts, resets this time.
     fn retries(&mut self, now: Instant) -> bool {
         let since = *self.since.get_or_insert(now);
         now.duration_since(since) < RETRIED_FOR
@@ -113,7 +114,7 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// Requires a probe if a watch was opened since the last list.
+    /// Records that a probe is required, if a watch was opened since the last list.
     ///
     /// A probe is a request that checks whether the server has gone back to an earlier state.
     fn require_probe_if_watched(&mut self) {

@@ -49,7 +49,7 @@ impl Machine {
 
     /// Records an event of a streaming list, except the end bookmark.
     ///
-    /// `is_new` is true if the event adds an object that the list does not contain after its earlier events.
+    /// `is_new` is true if the event adds an object that the list does not contain yet.
     pub(crate) fn initial_event(
         &mut self,
         kind: &FrameKind,

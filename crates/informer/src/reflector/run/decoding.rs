@@ -163,8 +163,8 @@ where
         waits && !self.is_due && !self.tasks.is_without()
     }
 
-    /// Requires that the waiting events and list items are decoded now, even if they are too few for a
-    /// parallel task.
+    /// Makes [`gathers`](Self::gathers) return false until no event or list item waits, even if those that
+    /// wait are too few for a parallel task.
     pub(super) fn decode_now(&mut self) {
         self.is_due = true;
     }
@@ -181,7 +181,7 @@ where
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether the queue is empty, or [`next`](Self::next) must wait for a decoding task.
+    /// Returns `true` if the queue is empty, or if [`next`](Self::next) must wait for a decoding task.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }

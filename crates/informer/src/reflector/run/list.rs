@@ -16,7 +16,7 @@ use crate::{
     transport::ListBudget,
 };
 
-/// Received objects of an incomplete list, which the store has not received yet.
+/// The objects of a list in progress, which the reflector has not passed to the store yet.
 enum Staged<K> {
     /// Objects of a LIST, in the order of the responses.
     Listed(Vec<Object<K>>),
@@ -36,8 +36,9 @@ pub(super) struct List<K> {
     skipped: usize,
     /// Epoch in which the list last reused a stored object instead of decoding a list item.
     ///
-    /// The list is discarded if the reflector starts a new epoch before the list ends: a server that was
-    /// restored from a backup may use the same revision for another state of the object.
+    /// A new epoch starts when the reflector detects or suspects that the server was restored from a backup.
+    /// If this happens before the list ends, the list is discarded: a restored server may use the same
+    /// revision for another state of the reused object.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -70,7 +71,10 @@ impl<K> List<K> {
         }
     }
 
-    /// Records a request that ends now, with the times of its sending and its response headers.
+    /// Records a request of the list that has just ended.
+    ///
+    /// `asked` is the time at which the request was sent, and `answered` is the time at which the response
+    /// headers arrived, or `None` if no headers arrived.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         self.steps.page(asked, answered);
     }

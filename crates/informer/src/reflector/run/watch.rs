@@ -410,7 +410,8 @@ where
         }
     }
 
-    /// Queues the events in a chunk for decoding, or returns a reason to end the watch.
+    /// Queues the events in a chunk for decoding. Returns the reason to end the watch if the chunk contains
+    /// invalid data; the events before this data are still queued.
     fn feed(&mut self, splitter: &mut WatchSplitter, chunk: Bytes) -> Option<Ended> {
         let received = self.meter.now();
         let mut frames = Vec::new();
@@ -421,8 +422,8 @@ where
 
     /// Sends the last revision to the store as a bookmark.
     ///
-    /// Called when a watch from this revision has been open for a second without an error. The server would
-    /// have reported by then that it does not have the revision.
+    /// Called when a watch from this revision has been open for a second without an error. A server that does
+    /// not have the revision would have reported an error by then.
     async fn confirm(&mut self) -> Result<(), Stop> {
         let revision = self.machine.last_revision().clone();
         self.hand_on(DeltaKind::Bookmark { revision }).await

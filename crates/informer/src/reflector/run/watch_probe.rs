@@ -21,9 +21,10 @@ pub(super) enum WatchProbe {
 }
 
 impl WatchProbe {
-    /// Waits for the response to a sent probe. Returns `None` when a scheduled probe is due.
+    /// If the probe was sent, waits for the response and returns it.
     ///
-    /// If `probe` is `None`, the future never completes.
+    /// If the probe is only scheduled, waits until it is due and returns `None`. If `probe` is `None`, the
+    /// future never completes.
     ///
     /// # Cancel safety
     /// Dropping the future loses no response.

@@ -13,7 +13,9 @@ use tokio::time::sleep;
 use super::*;
 use crate::transport::{self, ListOptions, Response};
 
-/// A test server whose list contains [`EACH`] objects. Each watch adds [`EACH`] more if `more_follow`.
+/// A test server whose list contains [`EACH`] objects.
+///
+/// If `more_follow` is true, each watch adds [`EACH`] other objects.
 struct Source {
     streams: bool,
     more_follow: bool,
@@ -47,7 +49,7 @@ fn list(text: String) -> Answer {
     std::future::ready(Ok(body.into())).boxed()
 }
 
-/// Returns a watch response that sends `text`, sends `later` after 30 seconds, and never ends.
+/// Returns a watch response that sends `text`, then sends `later`, if any, after 30 seconds, and never ends.
 fn watch(text: String, later: Option<String>) -> Answer {
     let later = stream::iter(later).then(|text| async {
         sleep(Duration::from_secs(30)).await;
@@ -88,7 +90,8 @@ impl ListerWatcher for Source {
     }
 }
 
-/// Asserts that an informer compresses all objects to less than half, and returns their number.
+/// Asserts that an informer compresses all objects to less than half of their size, and returns the number
+/// of objects.
 ///
 /// The dictionary is sampled from `dictionary_of` objects.
 async fn packed_from(source: Source, dictionary_of: usize) -> usize {

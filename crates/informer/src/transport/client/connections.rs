@@ -37,7 +37,7 @@ pub(super) struct Connections<S> {
 }
 
 struct Shared<S> {
-    /// Creates a service with a connection of its own, which it opens at its first request.
+    /// Creates a service that has its own connection. The service opens the connection at its first request.
     make: Box<dyn Fn() -> S + Send + Sync>,
     slots: Mutex<Vec<Slot<S>>>,
 }

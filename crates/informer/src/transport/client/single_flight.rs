@@ -28,9 +28,10 @@ use tower::{BoxError, Service};
 /// Maximum time that a request waits for the response to the first request.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Tower service that delays requests until the first one has a response, at most [`WAIT_MAX`].
+/// Tower service that sends the first request alone. Other requests wait for its response, but at most for
+/// [`WAIT_MAX`].
 ///
-/// After a failure, the next request counts as the first one.
+/// After a request or a response body has failed, the next request counts as the first one.
 #[derive(Clone)]
 pub(super) struct SingleFlight<S> {
     inner: S,

@@ -41,7 +41,8 @@ const REFUSED_MIN: Duration = Duration::from_secs(10);
 /// Minimum age at which a client that can't connect is replaced. Its certificate may have expired.
 const UNCONNECTED_MIN: Duration = Duration::from_secs(60);
 
-/// Age of an unfinished attempt to create a client from which the next request starts a new attempt.
+/// Time after which an unfinished attempt to create a client counts as hung. The next request then starts a
+/// new attempt.
 ///
 /// Without this limit, a credential plugin that hangs would block all informers.
 const MAKING_MAX: Duration = Duration::from_secs(60);

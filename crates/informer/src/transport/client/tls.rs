@@ -166,7 +166,7 @@ impl<C: ConfigExt> WithoutRustls for &C {
     }
 }
 
-/// Maps the configuration from kube's `rustls_client_config` to `Some`, and [`Absent`] to `None`.
+/// Converts a result of `rustls_client_config`: kube's configuration to `Some`, and [`Absent`] to `None`.
 trait Rustls {
     /// Whether `kube-client` was built with feature `rustls-tls`.
     const BUILT_IN: bool;

@@ -28,7 +28,7 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// Decodes every cached object, and waits until the informer has processed the errors.
+/// Decodes every cached object, and waits until the informer has processed the decode errors.
 async fn read_all(informer: &Running) {
     for object in informer.pods.indexer().snapshot().iter() {
         let _ = object.get();

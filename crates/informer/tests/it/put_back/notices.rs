@@ -13,8 +13,8 @@ pub(super) struct Notice {
     pub(super) what: &'static str,
     /// Events and end of the first watch, which starts at revision 5.
     pub(super) watch: (String, Then),
-    /// Returns the server's responses to the requests that the informer sends after the first watch and before
-    /// the relist. These responses may be part of the notice.
+    /// Returns the server's responses to the requests that the informer sends after the first watch and
+    /// before the relist. One of these responses can be the one that proves or suggests the restore.
     pub(super) answers: fn() -> Vec<Answer>,
     /// Possible revisions of the list with which the server responds to the relist. A test run uses one of
     /// these revisions.

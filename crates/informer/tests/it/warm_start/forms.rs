@@ -23,7 +23,7 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// Number of [`Tallied`] pods decoded since the last reset; only one test uses this type.
+/// Number of [`Tallied`] pods decoded since the last reset. Only one test uses `Tallied`.
 static DECODED: AtomicUsize = AtomicUsize::new(0);
 
 /// A pod whose `Deserialize` implementation counts its calls in [`DECODED`].

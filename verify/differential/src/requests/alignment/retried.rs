@@ -1,6 +1,7 @@
 //! Counts the requests with which client-go and the library continue after a rejected watch.
 //!
-//! The module does not name the divergence; the rules of the parent module do.
+//! This module does not decide which intentional difference (divergence) explains these requests. The rules
+//! of the parent module decide this.
 
 use super::{
     Pair,
@@ -39,11 +40,11 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// Counts the library's requests from index `j` until it opens the watch `refused`, which the server has
-    /// rejected with `outcome`.
+    /// Counts the library's requests from index `j` until the library opens the watch `refused`, which the
+    /// server has rejected with `outcome`.
     ///
     /// If the watch expires instead, also counts the requests of the relist. The second value is whether the
-    /// library sent a probe (a list of one object).
+    /// library sent a probe (a list of one object). Returns `None` if any other request or response follows.
     pub(super) fn watched_again(
         &self,
         j: usize,

@@ -21,7 +21,7 @@ fn nested(levels: usize) -> Value {
 /// The document to which the tests apply one operation.
 const DOCUMENT: &str = r#"{"a": {"b": 1}, "l": [1, 2]}"#;
 
-/// Operations, and the documents that they make of [`DOCUMENT`].
+/// Each operation, with the document that results when the operation is applied to [`DOCUMENT`].
 const ACCEPTED: &[[&str; 2]] = &[
     [
         r#"{"op": "add", "path": "/a/x"}"#,

@@ -1,7 +1,8 @@
-//! Compares a value with the text of a value in a JSON patch, as the operation `test` does in Kubernetes.
+//! Compares a value of an object with a value in a JSON patch, as the operation `test` does in Kubernetes.
 //!
-//! Guarantees: numbers and strings are equal if their texts are equal, as in Kubernetes' patch library. The
-//! text of a value is the one that Go's `encoding/json` writes, which escapes `<`, `>` and `&`.
+//! Guarantees: two numbers or two strings are equal if their texts are equal, as in Kubernetes' patch
+//! library. The text of the patch's value is the one in the request. The text of the object's value is the
+//! one that Go's `encoding/json` writes, which escapes `<`, `>` and `&`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -23,7 +23,8 @@ pub(in crate::object) fn housekeeping<K: Send + Sync + 'static>(
 
 /// Creates a dictionary if one is due, and then compresses `objects` again with the new dictionary.
 ///
-/// `more_comes` is whether more objects will be loaded. If true, a dictionary is due only after more objects.
+/// `more_comes` is true if more objects follow at once, as during a list. The minimum number of objects for a
+/// dictionary is then higher.
 pub(in crate::object) fn keep_house<K>(
     decoder: &PackedDecoder<K>,
     objects: &[Vec<Object<K>>],

@@ -5,7 +5,8 @@
 //! and reading it takes a tenth of the time. A JSON pod has about 0.7 of the bytes, and reading it takes a
 //! third of the time. Both times apply if the base was used last, because it is then decompressed already.
 //!
-//! The module does not decide which bytes are smaller: [`Packing`](super::Packing) compares them.
+//! The module does not decide how an object is stored. [`Packing`](super::Packing) compares the sizes of the
+//! compressed forms and selects one.
 
 use std::sync::{Arc, Weak};
 
@@ -32,10 +33,11 @@ pub(super) const MISSES: u8 = 4;
 /// a base.
 const MISSES_MAX: u8 = 3 * MISSES;
 
-/// Ratio of an object's length to its compressed size from which the object counts as much smaller, whatever
-/// the size of its base.
+/// An object counts as much smaller if its compressed size is at most its length divided by this value,
+/// whatever the compressed size of its base.
 ///
-/// A base that the dictionary contains as a sample has only a few bytes, a size that no other object reaches.
+/// If the dictionary contains the base as a sample, the compressed base has only a few bytes. A limit that
+/// depends only on this size would be too small for every other object.
 const SMALL: usize = 8;
 
 /// The base for later objects with the same labels, which are stored as their differences from this object.
@@ -58,7 +60,7 @@ struct Choice {
     base: Weak<DeltaBase>,
     /// The object that was compressed last.
     last: UidHash,
-    /// Number of objects since the last one that the base made much smaller.
+    /// Number of objects that were compressed since the base last made an object much smaller.
     misses: u8,
 }
 
@@ -147,10 +149,11 @@ impl DeltaBase {
         self.bytes.len()
     }
 
-    /// Returns the compressed size up to which the base makes an object of `length` bytes much smaller.
+    /// Returns the maximum compressed size at which the base counts as making an object much smaller.
     ///
-    /// The result is in bytes. It is three quarters of the compressed size that the object would have if the
-    /// dictionary compressed it by the same ratio as the base, but at least the [`SMALL`]th part of `length`.
+    /// `length` is the uncompressed size of the object. Both sizes are in bytes. The maximum is three
+    /// quarters of the compressed size that the object would have if the dictionary compressed it by the same
+    /// ratio as the base, but at least `length` divided by [`SMALL`].
     pub(super) fn expected(&self, length: usize) -> usize {
         let by_dictionary = 3 * self.bytes.len() * length / (4 * self.length.max(1));
         by_dictionary.max(length / SMALL)

@@ -44,7 +44,8 @@ const PROBABILITIES: &[u8] = include_bytes!("probabilities.bin");
 /// A context takes some 150 KB, and creating it takes seven times as long as compressing one object.
 pub(super) const IDLE: usize = 16;
 
-/// Maximum capacity of a context's output buffer in bytes. A context with a larger buffer is not reused.
+/// Maximum capacity in bytes of the output buffer of a zstd context. A context with a larger buffer is not
+/// reused.
 const ROOM_MAX: usize = 256 * 1024;
 
 /// A compression dictionary, with idle contexts for compression and decompression.

@@ -21,8 +21,8 @@ const SEEN_BYTES: usize = 8 * 1024 * 1024;
 /// Minimum number of objects in a dictionary of large objects.
 const OBJECTS_OF_BYTES: usize = 64;
 
-/// A dictionary that is made during a list requires this many times the objects of a dictionary that is made
-/// after the list.
+/// A dictionary that is made during a list requires this many times as many objects as a dictionary that is
+/// made after the list.
 ///
 /// With more objects, the samples come from more workloads, which saves 9 % of memory for pods.
 const SPREAD: usize = 4;
@@ -114,7 +114,8 @@ const WINDOWS_MIN: u32 = 8;
 /// dictionary compressed.
 #[derive(Default)]
 pub(super) struct Fit {
-    /// Compressed bytes per thousand uncompressed bytes of the first [`WINDOW`] objects, once counted.
+    /// Compressed bytes per thousand uncompressed bytes of the first [`WINDOW`] objects; `None` until the
+    /// dictionary has compressed these objects.
     first: Option<u64>,
     windows: u32,
     objects: u32,
@@ -123,8 +124,8 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// Counts an object that the dictionary compressed from `length` to `packed` bytes, and returns whether the
-    /// dictionary should be replaced.
+    /// Counts an object that the dictionary compressed from `length` to `packed` bytes, and returns whether
+    /// the dictionary should be replaced.
     pub(super) fn worsens(&mut self, length: usize, packed: usize) -> bool {
         self.objects += 1;
         self.bytes += length as u64;

@@ -1,6 +1,6 @@
-//! Tests that compressed objects decompress to the original bytes before and after each dictionary. Also
-//! tests when a dictionary is due, which objects are sampled, and when an object is compressed relative to
-//! another object, its base.
+//! Tests that compressed objects decompress to the original bytes before and after each change of the
+//! compression dictionary. Also tests when a new dictionary is due, from which objects the samples for the
+//! dictionary are taken, and when an object is compressed relative to another object, its base.
 
 use super::*;
 

@@ -456,8 +456,7 @@ impl<K> SharedInformer<K> {
         self.shared.roster.until_idle().await;
     }
 
-    /// Waits until every change that is in the cache at the time of the call has been added to the handlers'
-    /// buffers.
+    /// Waits until the handlers' buffers contain every change that is in the cache at the time of the call.
     async fn handed_on(&self) {
         let (reply, settled) = oneshot::channel();
         if self.command(Command::Settle(reply)).is_ok() {

@@ -265,8 +265,7 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Removes from `entry` the function that runs the informer, and returns the function with its argument.
-    ///
+    /// Removes the function that runs the informer from `entry`, and returns it with its argument.
     /// Returns `None` if the function was already removed.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
@@ -417,7 +416,6 @@ impl Registry {
     ///
     /// For a hold on an informer that has not been started, returns the function that runs the informer. The
     /// caller must pass this function to [`spawn`](Self::spawn).
-    ///
     /// Returns `None` in all other cases: for a pin, after the informer was started or removed, after the
     /// shutdown of the factory, or if the factory does not run the informer.
     #[must_use = "it does not run until this is spawned"]

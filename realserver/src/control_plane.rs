@@ -201,7 +201,7 @@ impl ControlPlane {
         self.etcd.id()
     }
 
-    /// Checks that kube-apiserver and etcd are running.
+    /// Checks that all started processes are running: etcd, kube-apiserver (or both), kube-controller-manager.
     ///
     /// # Errors
     /// Returns an error if a process has ended. The error contains the last line of the process's log.

@@ -34,10 +34,10 @@ const LOST: Duration = Duration::from_secs(5);
 
 /// Number of writes of unwatched objects between the snapshot and the lost writes of watched objects.
 ///
-/// After a restore, the server uses the revisions after the snapshot again, because kube-apiserver writes
-/// leases and other objects of its own. If these writes reach the last revision of an informer before the
-/// informer probes, the informer can't notice the restore. The constant prevents this: kube-apiserver
-/// makes fewer than this number of writes in [`PROBED_WITHIN`].
+/// After a restore, kube-apiserver writes leases and other objects of its own, with the revisions after the
+/// snapshot again. If these writes reach the last revision of an informer before the informer probes, the
+/// informer can't notice the restore. The constant prevents this: kube-apiserver makes fewer than this number
+/// of writes in [`PROBED_WITHIN`].
 const GAP: usize = 400;
 
 /// Maximum time until the server has responded to a probe or a list request of every source.

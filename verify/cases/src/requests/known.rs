@@ -299,8 +299,10 @@ mod tests {
         assert_eq!(named("> PATCH /a", [embedded, real]), None);
         let full = object("1", json!([1]), labels());
         assert_eq!(named("> PATCH /a", [stored(), full]), None);
-        let without_labels = object("1", json!([]), json!({}));
-        assert_eq!(named("> PATCH /a", [stored(), without_labels]), None);
+        let without_labels = response(200, json!({"metadata": {"resourceVersion": "1"}}));
+        let empty_labels = object("1", json!([]), json!({}));
+        let labels = [without_labels, empty_labels];
+        assert_eq!(named("> PATCH /a", labels), None);
     }
 
     #[test]

@@ -52,9 +52,12 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
         {
             return Some(TYPES);
         }
-        // The embedded server finds only what it validates after the decoding.
+        // The embedded server finds only what it validates after the decoding, or a value of another type
+        // in the metadata, which it decodes.
         (Some(invalid), Some(found))
-            if invalid.is_of_a_type() && difference.is("PATCH") && !found.is_of_a_patch() =>
+            if invalid.is_of_a_type()
+                && difference.is("PATCH")
+                && (!found.is_of_a_patch() || invalid.is_before_metadata(&found)) =>
         {
             return Some(TYPES);
         }
@@ -204,6 +207,18 @@ impl<'a> Invalid<'a> {
         self.0
             .iter()
             .any(|(field, message)| *field == "patch" && is_type(message))
+    }
+
+    /// Returns whether `self`, the errors of kube-apiserver, state a value of another type outside the
+    /// metadata, and `found`, the errors of the embedded server, state one in the metadata.
+    ///
+    /// A patched object can have both. Kubernetes reports the first one, in the order of the members.
+    fn is_before_metadata(&self, found: &Self) -> bool {
+        const METADATA: &str = "into Go struct field ObjectMeta.";
+        let is_in_metadata = |(_, message): &(&str, &str)| message.contains(METADATA);
+        found.is_of_a_type()
+            && found.0.iter().all(is_in_metadata)
+            && !self.0.iter().any(is_in_metadata)
     }
 
     /// Returns whether `self`, the errors of kube-apiserver, and `found`, the errors of the embedded server,
@@ -358,6 +373,13 @@ mod tests {
         assert_eq!(named("> PATCH /a", other), None);
         assert_eq!(named("> PATCH /a", invalid(&["type"])), Some(TYPES));
         assert_eq!(named("> PUT /a", invalid(&["type"])), None);
+        let in_metadata =
+            "json: cannot unmarshal string into Go struct field ObjectMeta.metadata.a";
+        assert_eq!(named("> PATCH /a", of(in_metadata)), Some(TYPES));
+        let elsewhere = of("json: cannot unmarshal string into Go struct field Pod.spec");
+        assert_eq!(named("> PATCH /a", elsewhere), None);
+        let both = between("> PATCH /a", of(in_metadata), wrong());
+        assert_eq!(name(&both), None);
         let base64 = of("illegal base64 data at input byte 0");
         let named = name(&between("> PATCH /a", base64, changed()));
         assert_eq!(named, Some(TYPES));

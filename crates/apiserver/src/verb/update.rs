@@ -52,13 +52,20 @@ pub(crate) fn change(
         (resource.strategy.hooks.prepare)(&mut sent);
         check_path(subject, &sent)?;
         check_revision(subject, &entry, &sent, how.part)?;
+        let link = sent.meta("selfLink").cloned();
         let new = merge(subject, &old, sent, how)?;
         let removes = old.is_deleting() && grace_is_over(&old) && is_released(resource, &new);
-        if how.dry_run || (new == old && !removes) {
-            let shown = how
-                .dry_run
-                .then(|| entry.changed(resource, &new, entry.revision));
-            return Ok(shown.unwrap_or(entry));
+        let not_stored = || {
+            let mut shown = new.clone();
+            // Kubernetes removes the link when it stores an object.
+            shown.set_meta("selfLink", link);
+            entry.changed(resource, &shown, entry.revision)
+        };
+        if how.dry_run {
+            return Ok(not_stored());
+        }
+        if new == old && !removes {
+            return Ok(entry);
         }
         let step = if removes { Step::Remove } else { Step::Change };
         let Some(stored) = replace(shared, resource, &entry, &new, step)? else {
@@ -66,7 +73,7 @@ pub(crate) fn change(
         };
         if removes {
             // As in Kubernetes, only the DELETED event has the revision of the removal.
-            return Ok(entry.changed(resource, &new, entry.revision));
+            return Ok(not_stored());
         }
         return Ok(stored);
     }
@@ -188,12 +195,7 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
         Part::Main | Part::Finalize | Part::Binding | Part::All => sent,
     };
     (resource.strategy.hooks.prepare_update)(&mut new, old, how.part);
-    let link = new.meta("selfLink").cloned();
     keep_system_metadata(&mut new, old);
-    if how.dry_run {
-        // Only the storage of Kubernetes removes a link, and a dry run does not reach it.
-        new.set_meta("selfLink", link);
-    }
     if how.origin == Origin::Request {
         let mut rules = resource.strategy.metadata;
         // Kubernetes checks only the change of the metadata again if a part of the object is written.

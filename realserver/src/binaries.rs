@@ -113,20 +113,22 @@ impl Binaries {
         })
     }
 
-    /// Builds kube-controller-manager, which the first
-    /// [`ControlPlane::start_controllers`](crate::ControlPlane::start_controllers) would build otherwise.
+    /// Builds kube-controller-manager, so that the first call of
+    /// [`ControlPlane::start_controllers`](crate::ControlPlane::start_controllers) does not have to build it.
     ///
     /// # Errors
-    /// Returns an error if `KUBEBUILDER_ASSETS` names a folder without it, or if the build fails.
+    /// Returns an error if the build fails, or if `KUBEBUILDER_ASSETS` names a folder that does not contain
+    /// kube-controller-manager.
     pub fn prepare_controllers(&self) -> Result<()> {
         self.controller_manager().map(drop)
     }
 
-    /// Returns kube-controller-manager in the version of kube-apiserver. Builds it if it does not exist, which
-    /// takes about 3 minutes on 2 cores.
+    /// Returns kube-controller-manager in the version of kube-apiserver. Builds it if it does not exist. The
+    /// build takes about 3 minutes on 2 cores.
     ///
     /// # Errors
-    /// Returns an error if the folder of [`ASSETS`] has no such program, or if the build fails.
+    /// Returns an error if the build fails, or if the variable [`ASSETS`] names a folder without
+    /// kube-controller-manager.
     pub(crate) fn controller_manager(&self) -> Result<PathBuf> {
         const NAME: &str = "kube-controller-manager";
         match &self.origin {
@@ -142,8 +144,8 @@ impl Binaries {
         }
     }
 
-    /// Builds the program for [`ControlPlane::save_snapshot`](crate::ControlPlane::save_snapshot), which the
-    /// first snapshot would build otherwise.
+    /// Builds the program for [`ControlPlane::save_snapshot`](crate::ControlPlane::save_snapshot), so that
+    /// the first snapshot does not have to build it.
     ///
     /// # Errors
     /// Returns an error if the build fails, or if `KUBEBUILDER_ASSETS` is set, because the folder that this
@@ -155,7 +157,8 @@ impl Binaries {
     /// Returns the program that saves and restores snapshots of etcd. Builds it if it does not exist.
     ///
     /// # Errors
-    /// Returns an error if [`ASSETS`] is set, because that folder has no such program, or if the build fails.
+    /// Returns an error if the build fails, or if the variable [`ASSETS`] is set, because the folder that it
+    /// names does not contain the program.
     pub(crate) fn snapshots(&self) -> Result<PathBuf> {
         let Origin::Built { folder, .. } = &self.origin else {
             bail!("unset {ASSETS}: snapshots of etcd need a build with Go");

@@ -21,7 +21,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::{binaries::Binaries, process::Process};
 
-/// Maximum time until kube-apiserver is ready, which usually takes 15 s on 2 busy cores.
+/// Maximum time to wait until a started kube-apiserver is ready. The start usually takes 15 s on 2 busy
+/// cores.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// Interval between two readiness probes of kube-apiserver.
@@ -78,13 +79,15 @@ impl ControlPlane {
         Self::start_with(binaries, &[]).await
     }
 
-    /// Starts etcd and kube-apiserver as [`start`](Self::start) does. The command line of kube-apiserver ends
-    /// with `flags`. A flag with one value replaces an earlier one of the same name, and a flag with a list
-    /// extends it.
+    /// Starts etcd and kube-apiserver as [`start`](Self::start) does, and appends `flags` to the command line
+    /// of kube-apiserver.
+    ///
+    /// A flag in `flags` replaces an earlier value of the same flag. If the flag accepts a list, its values
+    /// are instead added to the earlier values.
     ///
     /// # Errors
-    /// Returns an error in the same cases as [`start`](Self::start). kube-apiserver ends if it does not know a
-    /// flag.
+    /// Returns an error in the same cases as [`start`](Self::start). kube-apiserver ends if it does not know
+    /// a flag.
     pub async fn start_with(binaries: &Binaries, flags: &[String]) -> Result<Self> {
         let folder = Folder::make()?;
         let addresses = Addresses::free()?;
@@ -201,7 +204,8 @@ impl ControlPlane {
         self.etcd.id()
     }
 
-    /// Checks that all started processes are running: etcd, kube-apiserver (or both), kube-controller-manager.
+    /// Checks that all started processes are still running: etcd, one or two kube-apiservers, and
+    /// kube-controller-manager, if it was started.
     ///
     /// # Errors
     /// Returns an error if a process has ended. The error contains the last line of the process's log.
@@ -318,8 +322,8 @@ pub(crate) fn api_server_arguments(
     arguments
 }
 
-/// Writes a token file for kube-apiserver with new tokens of the users `admin` and `guest`, and a kubeconfig of
-/// `admin`. Returns both tokens.
+/// Writes a token file for kube-apiserver with new tokens of the users `admin` and `guest`, and a kubeconfig
+/// of `admin`. Returns both tokens.
 fn write_access(folder: &Path, port: u16) -> Result<[String; 2]> {
     let (token, guest_token) = (drawn_token()?, drawn_token()?);
     let write = |path: PathBuf, text: String| {

@@ -67,8 +67,11 @@ impl ControlPlane {
         self.ready().await
     }
 
-    /// Starts a second kube-apiserver with the same etcd, certificate and tokens, and waits until it is ready.
-    /// Its command line ends with `flags` instead of those of the first one.
+    /// Starts a second kube-apiserver with the same etcd, certificate and tokens, and waits until the second
+    /// kube-apiserver is ready.
+    ///
+    /// The second kube-apiserver receives the additional flags `flags`, and does not receive the additional
+    /// flags of the first one.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`start`](Self::start).

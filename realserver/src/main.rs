@@ -15,9 +15,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Build and run a real kube-apiserver and etcd on loopback, until Ctrl-C
 ///
-/// Prints the path of a kubeconfig when the server is ready. The first build takes about 8 minutes on 2 cores
-/// and needs Go; that of kube-controller-manager takes 3 more. If `KUBEBUILDER_ASSETS` is set, and --version is
-/// not, the executables in that folder are used instead.
+/// Prints the path of a kubeconfig when the server is ready. The first build needs Go, and takes about
+/// 8 minutes on 2 cores. With --controllers, it takes 3 more minutes for kube-controller-manager. If
+/// `KUBEBUILDER_ASSETS` names a folder and --version is not set, the executables in this folder are used
+/// instead.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask apiserver")]
 struct Arguments {

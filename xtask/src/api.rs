@@ -94,7 +94,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     Ok(done.join("\n"))
 }
 
-/// Runs rustdoc if Cargo has started this program instead of rustdoc.
+/// Runs rustdoc if Cargo has started this program instead of rustdoc. Otherwise returns `None`.
 pub(crate) fn as_rustdoc() -> Option<Result<ExitCode>> {
     let rustdoc = env::var_os(RUSTDOC)?;
     let mut command = Command::new(rustdoc);

@@ -243,7 +243,7 @@ fn next(section: &Section, version: &str, commit: &str) -> String {
     )
 }
 
-/// Returns a line that confirms the version's section in `CHANGELOG.md`, or says how to create it.
+/// Returns a line that says that `CHANGELOG.md` has a section for the version, or how to create the section.
 fn heading(section: &Section, version: &str) -> String {
     if section.is_dated {
         format!("CHANGELOG.md has a section for {version}")

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 pub(crate) struct Document {
     path: PathBuf,
     text: String,
-    /// Names of tables passed to [`set`](Self::set) that the file does not contain.
+    /// Names for which [`set`](Self::set) found no table in the file.
     lost: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     Some((&text[..begin], &text[begin..end], &text[end..]))
 }
 
-/// Returns the cells of a Markdown table row; any other line has none.
+/// Returns the cells of `line` if it is a row of a Markdown table, and otherwise no cells.
 fn cells(line: &str) -> Vec<&str> {
     let row = line.strip_prefix('|').and_then(|row| row.strip_suffix('|'));
     row.map_or_else(Vec::new, |row| row.split('|').map(str::trim).collect())

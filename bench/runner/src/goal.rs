@@ -70,7 +70,7 @@ pub(crate) struct Goal {
     pub(crate) what: &'static str,
     /// Name of the measured case to which the goal applies.
     pub(crate) case: String,
-    /// Name of the same case with requests for JSON, or `None` if the case requests no objects.
+    /// Name of the variant of `case` that requests JSON; `None` if there is no such variant.
     json: Option<String>,
     field: &'static str,
     value: Value,

@@ -86,8 +86,8 @@ impl Output {
 
     /// Appends to the body the bytes that `put` produces.
     ///
-    /// With [`Buffer::Go`], the chunks end where Go's HTTP server ends them after one call of `Write` with
-    /// these bytes.
+    /// With [`Buffer::Go`], the chunks are those that Go's HTTP server sends if these bytes are written with
+    /// one call of `Write`.
     pub(crate) fn write(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         put(&mut self.bytes);
         let Buffer::Go(size) = self.buffer else {

@@ -50,7 +50,7 @@ struct Args {
     /// With `--describe`, print only the mean sizes, as one line of JSON.
     #[arg(long, requires = "describe")]
     line: bool,
-    /// Write the zstd probabilities that packed caches use for compression to this file, and exit.
+    /// Write to this file the zstd probabilities that packed caches use for compression, and exit.
     #[arg(long, value_name = "FILE")]
     probabilities: Option<PathBuf>,
 }

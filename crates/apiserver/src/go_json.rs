@@ -64,7 +64,7 @@ impl Scanner<'_> {
         self.rest = &self.rest[end.count()..];
     }
 
-    /// Returns the next byte of a token. Like Go's scanner, reads a space after the end of the text.
+    /// Returns the next byte of a token. At the end of the text, returns a space, as Go's scanner does.
     fn next_of_token(&mut self) -> u8 {
         self.next().unwrap_or(b' ')
     }

@@ -41,7 +41,7 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// A batch and the result of its write, which the waiting callers have not yet received.
+/// A batch and the result of its write. The waiting callers have not yet received this result.
 #[must_use = "the callers wait for the result"]
 struct Flushed {
     batch: Batch,

@@ -3,8 +3,9 @@
 //! Guarantees:
 //! - a step has at most [`STEP_MAX`] objects, and its events need at most half of a watcher's queue, so a
 //!   watcher whose client reads is not closed;
-//! - after a step, the write waits up to [`PATIENCE`] for watchers whose queue is still more than half full. A
-//!   watcher whose client does not read for longer is closed by a later step;
+//! - after a step, the write waits up to [`PATIENCE`] for watchers whose queue is still more than half full.
+//!   If the client of such a watcher still does not read after this wait, a later step fills the queue, and
+//!   the watcher is closed;
 //! - while the write waits, all its changes so far are durable, or are being written to the disk.
 
 use std::sync::Arc;

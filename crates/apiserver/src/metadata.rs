@@ -36,7 +36,7 @@ pub(crate) struct MetadataRules {
     pub(crate) names: NameRule,
     /// Whether every finalizer except Kubernetes' own must contain a domain, as in `example.com/name`.
     pub(crate) qualified_finalizers: bool,
-    /// The functions that the kind calls when it validates an update.
+    /// The functions that validate the metadata of an update in the kind's own validation, after [`COMMON`].
     pub(crate) on_update: &'static [Function],
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Function {
     Update,
 }
 
-/// The functions that Kubernetes calls for an update of any kind, before those of the kind.
+/// The functions that validate the metadata of an update of any kind, before [`MetadataRules::on_update`].
 const COMMON: [Function; 2] = [Function::Object, Function::Update];
 
 impl MetadataRules {
@@ -123,8 +123,8 @@ impl MetadataRules {
 
 /// Validates the metadata of `new` as Kubernetes' `ValidateObjectMeta` does for an object of a core kind.
 ///
-/// Returns no errors if `old` has the same metadata. Kinds that Kubernetes validates with
-/// `ValidateObjectMeta` only after other checks call `check_changed` in [`Hooks::validate_update`].
+/// Returns no errors if `old` has the same metadata. For some kinds, Kubernetes runs `ValidateObjectMeta`
+/// only after other checks. The [`Hooks::validate_update`] of such a kind calls this function.
 ///
 /// [`Hooks::validate_update`]: crate::strategy::Hooks::validate_update
 pub(crate) fn check_changed(old: &Object, new: &Object) -> Vec<FieldError> {
@@ -231,7 +231,7 @@ pub(crate) fn merge_owners(object: &mut Object, when: &str, warnings: &Warnings)
     }
 }
 
-/// Removes each owner reference that equals an earlier one, and returns the uids of the removed ones.
+/// Removes each owner reference that equals an earlier one. Returns the uids of the removed references.
 fn remove_equal_owners(object: &mut Object) -> Vec<String> {
     let Some(Value::Array(owners)) = object.meta("ownerReferences") else {
         return Vec::new();

@@ -28,7 +28,7 @@ const PRODUCED: [&str; 3] = [
     "application/vnd.kubernetes.protobuf",
 ];
 
-/// Media types of watches, which a request for a list may accept too.
+/// Media types of watch responses. A route that serves watches and lists permits them also for a list.
 const STREAMED: [&str; 2] = [
     "application/json;stream=watch",
     "application/vnd.kubernetes.protobuf;stream=watch",
@@ -97,8 +97,8 @@ enum Form {
     MetadataList,
 }
 
-/// The conversion of the response that one media type of the `Accept` header requests, with the parameters
-/// `as`, `g` and `v`.
+/// The conversion of the response that one media type of the `Accept` header requests. The media type's
+/// parameters `as`, `g` and `v` describe the conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Conversion<'a> {
     kind: &'a str,
@@ -129,7 +129,7 @@ impl Encoding {
 }
 
 impl<'a> Conversion<'a> {
-    /// Returns the transformation that a clause requests, or `None` if the clause has none of the parameters
+    /// Returns the conversion that a clause requests, or `None` if the clause has none of the parameters
     /// `as`, `g` and `v`.
     fn of(clause: &Clause<'a>) -> Option<Conversion<'a>> {
         let [kind, group, version] = ["as", "g", "v"].map(|name| clause.parameter(name));
@@ -154,10 +154,10 @@ impl<'a> Conversion<'a> {
     }
 }
 
-/// Calls `allow` for each alternative in `accept` and each of its encodings that the server supports, in
-/// order.
+/// Calls `allow` for each alternative in `accept` and each of its encodings that the server supports.
 ///
-/// Returns the first result of `allow` that is not `None`.
+/// The calls are in the order of the client's preference. Returns the first result of `allow` that is not
+/// `None`.
 ///
 /// `server_version` is the supported value of the parameter `sv`, if any.
 fn select<T>(
@@ -289,7 +289,9 @@ pub(crate) fn errors_in(headers: &HeaderMap) -> Encoding {
     plain(&accept(headers)).unwrap_or(Encoding::Json)
 }
 
-/// Where a document that is not an object of a kind is served, which determines the accepted media types.
+/// Type of a route that serves a document, such as discovery, instead of objects.
+///
+/// The type determines the media types that the route accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// A route of kube-apiserver's router `go-restful`, which produces all media types.

@@ -27,8 +27,8 @@ use crate::status::ApiError;
 
 /// Limits for decoding one request body.
 ///
-/// With these limits, the decoded object of a protobuf body needs less memory than the decoded object of a
-/// JSON body can need if the JSON body has the maximum size.
+/// With these limits, no object decoded from protobuf needs as much memory as the largest object that can be
+/// decoded from JSON.
 const OPTIONS: Options = Options {
     depth: DEPTH_MAX,
     containers: 500_000,

@@ -71,7 +71,9 @@ pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     })
 }
 
-/// Returns the type of the object in a protobuf body for a subresource, such as `Scale`.
+/// Returns the expected type of the object in a protobuf body of a request to a subresource.
+///
+/// For example, the type is `Scale` for the subresource `scale`.
 pub(crate) fn of_subresource(subresource: &Subresource) -> Expected<'_> {
     Expected {
         group: &subresource.group,

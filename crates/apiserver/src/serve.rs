@@ -1,4 +1,4 @@
-//! Serves one HTTP request: checks access, logs the request, applies injected faults and limits, and
+//! Serves one HTTP request: checks access, logs the request, applies limits and injected faults, and
 //! returns a response.
 //!
 //! Guarantees:

@@ -233,7 +233,7 @@ impl ApiError {
         ApiError::not_found_as(kind, name, &Quoted(name).to_string())
     }
 
-    /// Returns the 404 error for an object whose name in the message is `quoted`.
+    /// Returns the 404 error for the object `name`. The message contains `quoted` instead of the name.
     pub(crate) fn not_found_as(kind: &Kind, name: &str, quoted: &str) -> ApiError {
         let message = format!("{} {quoted} not found", kind.group_resource());
         ApiError::new(404, "NotFound", message).about(kind, name)
@@ -244,7 +244,7 @@ impl ApiError {
         ApiError::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// Adds to the 409 error of a create request that the object with the name is being deleted.
+    /// Adds the prefix `object is being deleted: ` to the message of a create request's 409 error.
     pub(crate) fn being_deleted(mut self) -> ApiError {
         self.0.message.insert_str(0, "object is being deleted: ");
         self

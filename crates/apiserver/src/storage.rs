@@ -205,7 +205,9 @@ impl Storage {
         log.range(first..).cloned().collect()
     }
 
-    /// Stores `new` under `key`, or removes the object at `key` if `new` is `None`. Returns the event.
+    /// Stores `new` under `key`, or removes the object at `key` if `new` is `None`.
+    ///
+    /// Returns the event of this change.
     ///
     /// `new` must have the next revision of the storage.
     pub(crate) fn commit(
@@ -265,8 +267,8 @@ impl Storage {
     /// dropped. A list that started after this time uses none of these versions, unless it requested an older
     /// revision.
     ///
-    /// Otherwise, returns `None`. The memory is counted again only after further old versions, with a
-    /// total size of 1/8 of the limit, were recorded. Until then, all calls return `None`.
+    /// Returns `None` if the memory is within the limit. Also returns `None`, without a check, if the memory
+    /// has grown by less than 1/8 of the limit since the last check.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }

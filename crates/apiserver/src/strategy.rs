@@ -45,8 +45,8 @@ pub(crate) enum Part {
     All,
 }
 
-/// The metadata that a write of the subresource `status` changes, among labels, annotations, finalizers and
-/// owner references.
+/// Determines which of the labels, annotations, finalizers and owner references a write of the subresource
+/// `status` changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatusMetadata {
     All,
@@ -77,7 +77,8 @@ pub(crate) struct Strategy {
     pub(crate) creates_on_update: bool,
     /// Whether the response to a deletion is the object instead of a `Status` (`ReturnDeletedObject`).
     pub(crate) returns_deleted: bool,
-    /// Prefix of the resource's keys in Kubernetes' etcd after `/registry/`, for error messages.
+    /// Path of the resource's objects below `/registry/` in Kubernetes' etcd, such as `minions` for nodes.
+    /// Error messages contain this path.
     ///
     /// `None` means the plural name, or `group/plural` for a custom resource.
     pub(crate) stored_at: Option<&'static str>,
@@ -97,9 +98,10 @@ pub(crate) struct Hooks {
     pub(crate) prepare_status: fn(&mut Value, &Object, &str),
     /// Adds required members to a new object. Runs after the server has evaluated `generateName`.
     pub(crate) prepare_create: fn(&mut Object),
-    /// Returns the errors of the fields of a client's new object (`Validate`).
+    /// Returns the errors in the fields of an object that a client creates (`Validate`).
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,
-    /// Reverts forbidden changes of the new object, given the stored object (`PrepareForUpdate`).
+    /// Reverts the forbidden changes of an update, given the new object and the stored object
+    /// (`PrepareForUpdate`).
     pub(crate) prepare_update: fn(&mut Object, &Object, Part),
     /// Returns the errors of an update, given the stored object and the new object (`ValidateUpdate`).
     pub(crate) validate_update: fn(&Object, &Object, Part) -> Vec<FieldError>,

@@ -282,7 +282,10 @@ impl Cache {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Sends a delivery. If the result is false, the caller must remove the watcher.
+    /// Sends a delivery. Returns false if the caller must remove the watcher, because the watch has ended or
+    /// the queue is full.
+    ///
+    /// A full queue does not make the result false for a bookmark. The bookmark is dropped instead.
     fn send(&self, delivery: Delivery) -> bool {
         if let Delivery::Bookmark(revision) = delivery {
             // A bookmark with a revision before the watch's start would move the client back.

@@ -52,7 +52,7 @@ impl Interrupt {
     /// Waits for the next signal.
     ///
     /// # Cancel safety
-    /// Cancel safe. The next call returns a signal that arrives between the calls.
+    /// Cancel safe. If a signal arrives between two calls of this method, the second call returns the signal.
     pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             biased;

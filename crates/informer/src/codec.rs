@@ -125,7 +125,8 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the bytes with the expected API version and kind added; the object must state neither.
+    /// Returns the bytes with the expected API version and kind added. The object must contain neither an API
+    /// version nor a kind.
     pub(crate) fn with_kind(self, expected: &Expected) -> Vec<u8> {
         match self.codec {
             Codec::Json => json::with_kind(self.bytes, expected.stamp()),

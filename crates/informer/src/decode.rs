@@ -211,7 +211,7 @@ where
 
     /// Decodes an object that has the expected kind or no kind.
     ///
-    /// If `identity` is `None`, the function reads the identity from `encoded` when it needs it.
+    /// If `identity` is `None`, the function reads the identity from `encoded`, but only if required.
     fn of_kind(
         &self,
         encoded: Encoded<'_>,

@@ -329,7 +329,7 @@ where
         }
     }
 
-    /// Returns whether `object` passes the filter, and records the result.
+    /// Returns whether `object` passes the filter, and updates the set of the objects that pass it.
     fn admits(&mut self, object: &Object<K>) -> bool {
         let passes = (self.filter)(object);
         if passes {

@@ -86,7 +86,7 @@ pub trait Metrics: Send + Sync + 'static {
 
 /// Receives the [`Observed`] events of one informer.
 ///
-/// All tasks of the informer call [`observe`](Self::observe) of the same value.
+/// All tasks of the informer call [`observe`](Self::observe) on one shared `InformerMetrics` value.
 pub trait InformerMetrics: Send + Sync {
     /// Receives one event. The informer's tasks call this method for each event, so it must not block.
     ///
@@ -96,7 +96,7 @@ pub trait InformerMetrics: Send + Sync {
 
 /// Receives the [`WorkQueueObserved`] events of one work queue.
 ///
-/// All tasks that use the queue call [`observe`](Self::observe) of the same value.
+/// All tasks that use the queue call [`observe`](Self::observe) on one shared `WorkQueueMetrics` value.
 pub trait WorkQueueMetrics: Send + Sync {
     /// Receives one event. The task that uses the queue calls this method. The queue's lock is not held
     /// during the call.
@@ -265,7 +265,7 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for the list after a watch that ended with an error of this class.
+    /// Returns the reason for the list that follows if a watch ends with an error of this class.
     pub(crate) fn after_watch(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,

@@ -98,7 +98,7 @@ pub struct MutationCache<K> {
 /// State that all clones of an overlay share.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Wakes the [`Lapsed`] streams when a write or deletion lapses, or is the first in an empty overlay.
+    /// Wakes the [`Lapsed`] streams when a write or deletion lapses, or when an empty overlay receives one.
     ///
     /// In the second case, each stream sets a timer for the expiry of that write or deletion.
     changed: Notify,

@@ -65,7 +65,9 @@ impl Held {
     }
 }
 
-/// Drops a large value on the runtime's pool for blocking work, or in place without a runtime.
+/// Drops a large value on the runtime's pool for blocking work.
+///
+/// Outside a runtime, drops the value on the calling thread.
 pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     match Handle::try_current() {
         Ok(runtime) => drop(runtime.spawn_blocking(move || drop(garbage))),
@@ -73,7 +75,9 @@ pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     }
 }
 
-/// Returns the number of tasks that can run in parallel with this task, at most [`WIDTH_MAX`].
+/// Returns the number of other tasks that can run in parallel with the calling task, at most [`WIDTH_MAX`].
+///
+/// Returns 0 on a runtime with one thread, and outside a runtime.
 pub(crate) fn width_here() -> usize {
     let width = Handle::try_current().map_or(0, |handle| match handle.runtime_flavor() {
         RuntimeFlavor::CurrentThread => 0,

@@ -176,8 +176,8 @@ where
 
     /// Selects the listeners that receive the next resync, and returns whether there are any.
     ///
-    /// If so, the caller must pass the resync's changes to [`distribute`](Self::distribute) before the next
-    /// call.
+    /// If the result is true, the caller must pass the resync's changes to [`distribute`](Self::distribute)
+    /// before it calls `tick` again.
     pub(crate) fn tick(&mut self) -> bool {
         let mut due = self.schedule.tick(Instant::now());
         // A listener that still handles its last resync does not receive another. Otherwise the

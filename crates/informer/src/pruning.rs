@@ -158,7 +158,9 @@ const IDENTITY: [&[&str]; 7] = [
     &["metadata", "labels"],
 ];
 
-/// Fields removed from every object before decoding: those in `pruned`, and those not in `kept`.
+/// Rules for the fields that are removed from every object before decoding.
+///
+/// `pruned` lists fields to remove. `kept`, if set, lists the only fields to keep.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pruning {
     pruned: Vec<FieldPath>,
@@ -308,7 +310,7 @@ impl Members {
         self.cuts_others
     }
 
-    /// Adds a rule that keeps the value at this path, unless a rule already keeps it.
+    /// Adds a rule that keeps the value at this path. Has no effect if a rule already keeps this value.
     ///
     /// A rule for `spec.nodeName`, for example, keeps this member of `spec`. Pruning then removes every
     /// member of `spec` that has no rule of its own. The rule for the other members of `self`, which
@@ -330,7 +332,7 @@ impl Members {
         }
     }
 
-    /// Adds a rule that prunes the value at this path, unless other rules prune it.
+    /// Adds a rule that prunes the value at this path. Has no effect if a rule already prunes this value.
     fn cut(&mut self, path: &[String]) {
         let Some((first, rest)) = path.split_first() else {
             return;

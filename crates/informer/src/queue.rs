@@ -132,7 +132,7 @@ pub struct Batch<K> {
 }
 
 impl<K> Batch<K> {
-    /// Returns when the oldest change of this batch was received from the server, if recorded.
+    /// Returns the time at which the reflector received the oldest change of this batch, if it was recorded.
     pub(crate) fn received(&self) -> Option<Instant> {
         self.deltas.iter().filter_map(|delta| delta.received).min()
     }
@@ -180,7 +180,7 @@ impl<K> std::error::Error for KeyErrors<K> {
     }
 }
 
-/// Returns the highest revision of each source in `deltas`, ignoring lists.
+/// Returns the highest revision of each source in `deltas`. Ignores the deltas that contain a list.
 ///
 /// If the server was restored from a backup between two changes, revisions from before the restore are
 /// ignored, because the restored server can assign lower revisions.

@@ -283,7 +283,8 @@ where
 }
 
 impl<K, S: Clone> Reflector<K, S> {
-    /// Returns a new reflector that replaces this one. `relists` is the reason for its first list.
+    /// Returns a new reflector that replaces this one. `relists` is the reason for the new reflector's first
+    /// list.
     pub(crate) fn again(&self, relists: Option<RelistReason>) -> Self {
         Self {
             source: self.source,

@@ -231,7 +231,7 @@ struct Synced {
     has_synced: AtomicBool,
 }
 
-/// Reader of the [`Status`] of one informer, which can also wait for changes.
+/// Reads the [`Status`] of one informer, and waits for changes of this status.
 #[derive(Clone)]
 pub struct StatusReader {
     receiver: watch::Receiver<Status>,

@@ -118,14 +118,16 @@ pub fn decode_with<R>(
     }
 }
 
-/// The remaining limits and the options that all deserializers of one decoded object share.
+/// State of the decoding of one object, shared by all its deserializers: the options, and how many values and
+/// containers the object may still contain.
 #[derive(Debug)]
 struct Context<'de> {
     messages: &'static Messages,
     options: Options,
     containers_left: Cell<usize>,
     values_left: Cell<usize>,
-    /// Whether fields are not ordered by number, or a single-valued field is repeated.
+    /// Whether the object contains a message whose fields are not ordered by number, or a repeated
+    /// single-valued field.
     is_unordered: Cell<bool>,
     type_meta: Option<(&'de str, &'de str)>,
 }

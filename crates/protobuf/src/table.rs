@@ -274,7 +274,8 @@ impl Message {
     }
 }
 
-/// Sets `indexes[key]` to `at`, and the skipped entries before it to `u8::MAX`.
+/// Extends `indexes` so that its last entry is `at`, at the index `key`. Fills other new entries with
+/// `u8::MAX`.
 ///
 /// `key` must exceed the keys of all earlier calls. Returns `None` if `key` does not fit into a `usize`.
 fn set(indexes: &mut Vec<u8>, key: u32, at: u8) -> Option<()> {

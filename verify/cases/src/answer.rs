@@ -13,7 +13,7 @@ pub(crate) enum Answer {
     /// The response to a request that prepares the case. The text of the case contains the response only if
     /// the request failed.
     Prepared(Response),
-    /// The command can't be run, for this reason, because an earlier command had an unexpected response.
+    /// The command was not run, or its wait exceeded the time limit. The text states the reason.
     Impossible(String),
     /// Events of a watch, and how the command ended.
     Events {
@@ -25,7 +25,7 @@ pub(crate) enum Answer {
         lines: Vec<Line>,
         end: End,
     },
-    /// The command sends nothing.
+    /// The command has succeeded, and a case does not contain its response, if it has one.
     Nothing,
 }
 
@@ -75,7 +75,7 @@ impl Answer {
         }
     }
 
-    /// Returns the response, if the command has sent one request and read the whole response or its headers.
+    /// Returns the HTTP response that the answer contains, if any.
     pub(crate) fn response(&self) -> Option<&Response> {
         match self {
             Self::Response(response) | Self::Prepared(response) => Some(response),
@@ -85,7 +85,7 @@ impl Answer {
 
     /// Returns `false` if the answer shows a mistake in the script of the case.
     ///
-    /// Such an answer is an error response to a request that prepares the case, or a command that can't run.
+    /// [`Answer::Prepared`] with an error response and [`Answer::Impossible`] show a mistake.
     pub(crate) fn is_possible(&self) -> bool {
         match self {
             Self::Prepared(response) => response.is_success(),

@@ -6,7 +6,7 @@ use crate::informer_command::InformerCommand;
 
 /// One command of a case.
 ///
-/// Texts may contain variables such as `$ns`, which the run replaces.
+/// The texts of a command may contain variables such as `$ns`. They are replaced before the command is run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Command {
     /// Sends a request, and reads the whole response.
@@ -48,18 +48,19 @@ pub(crate) enum Wanted {
     Count(usize),
     /// All events until the server ends the watch.
     UntilEnd,
-    /// All events up to one whose object has the label `marked` with the name of the watch, without the
-    /// bookmarks that a server sends from time to time. Then the client ends the watch.
+    /// All events until the marked event, including it. Then the client ends the watch.
+    ///
+    /// The object of the marked event has the label `marked`, and the label's value is the name of the watch.
+    /// The bookmarks that a server sends from time to time are skipped.
     UntilMarked,
 }
 
-/// Header of a command that contains a number of repetitions: the request is sent with the command's body
-/// repeated this number of times.
+/// Header that states how many copies of the command's body the request contains.
 ///
-/// With this header, a case can send a body of a million bytes that would be too long for a case file.
+/// With this header, a case can send a body of a million bytes, which would be too long for a case file.
 const REPEAT: &str = "body-repeat";
 
-/// Header of a command that replaces the body by bytes in hexadecimal digits, for bodies that are not UTF-8.
+/// Header that contains the body of the request in hexadecimal digits, for bodies that are not UTF-8.
 const HEX: &str = "body-hex";
 
 impl Command {

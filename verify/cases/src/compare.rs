@@ -171,7 +171,9 @@ impl Arguments {
     }
 }
 
-/// Returns the command and the lines that only one of the two texts has, in order.
+/// Returns `script`, then the different lines of `expected` after `-`, and those of `found` after `+`.
+///
+/// The equal lines at the start and at the end of the two texts are omitted.
 pub(crate) fn report(script: &str, expected: &str, found: &str) -> String {
     let mut text = script.to_owned();
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();

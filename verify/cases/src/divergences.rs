@@ -1,8 +1,7 @@
 //! Reads the intentional differences between the embedded server and kube-apiserver, and writes the document
 //! that describes them.
 //!
-//! Guarantees: the cases with another response for the embedded server are exactly those that
-//! [`FILE`] names.
+//! Guarantees: [`FILE`] names exactly the cases in which the two servers respond differently.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -48,7 +47,7 @@ pub(crate) fn read() -> Result<Divergences> {
     toml::from_str(&text).context(FILE)
 }
 
-/// Returns the names of the cases in which the embedded server responds differently.
+/// Returns the names of the cases in which the embedded server responds differently from kube-apiserver.
 pub(crate) fn cases(divergences: &Divergences) -> BTreeSet<&str> {
     let cases = divergences
         .values()
@@ -56,10 +55,11 @@ pub(crate) fn cases(divergences: &Divergences) -> BTreeSet<&str> {
     cases.map(String::as_str).collect()
 }
 
-/// Checks that exactly the cases that `divergences` name have another response for the embedded server.
+/// Checks that `divergences` names exactly the cases in which the two servers respond differently.
 ///
 /// # Errors
-/// Returns an error that names a case for which this is not so.
+/// Returns an error if a case is missing from `divergences`, or wrongly named there. The error names the
+/// case.
 pub(crate) fn check(divergences: &Divergences, all: &[Case]) -> Result<()> {
     let mut named = cases(divergences);
     for case in all {

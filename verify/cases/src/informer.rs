@@ -36,7 +36,7 @@ use crate::{
 /// Time limit of each wait: for the sync, the next event, a status, or the end of all tasks.
 const WAIT_MAX: Duration = Duration::from_secs(6);
 
-/// Time in which an event that the case does not read is found.
+/// Time for which the end of a case waits for an event that the case has not read.
 const MORE: Duration = Duration::from_millis(50);
 
 /// Pause between two counts of the tasks that are left.
@@ -45,16 +45,16 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// First and maximum pause before a retry, much shorter than the defaults, so that a case does not take long.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(40));
 
-/// Time after which a watch is closed because the cache accepts no change.
+/// Maximum time that a watch waits for the cache to accept a change. The informer then closes the watch.
 const FULL_STORE: Duration = Duration::from_millis(200);
 
-/// Maximum number of events of a handler that the case has not read yet.
+/// Maximum number of events that a handler has received and the case has not read.
 const UNREAD_MAX: usize = 1000;
 
-/// Parts of an object that the text of a case contains, besides some of its metadata.
+/// Members of an object that a case's output shows, in addition to some members of `metadata`.
 const SHOWN: [&str; 3] = ["data", "reason", "status"];
 
-/// Parts of the metadata of an object that the text of a case contains.
+/// Members of an object's `metadata` that a case's output shows.
 const SHOWN_METADATA: [&str; 5] = ["name", "labels", "resourceVersion", "uid", "finalizers"];
 
 /// An informer of a case. Dropping it aborts its tasks.
@@ -428,7 +428,7 @@ fn line(event: &Event<DynamicObject>) -> Result<Line> {
     Ok(Line { text, objects })
 }
 
-/// Returns the parts of an object that the text of a case contains.
+/// Returns an object with only the members that a case's output shows.
 fn short(object: &Object<DynamicObject>) -> Result<Value> {
     let object = serde_json::to_value(&*object.get()?)?;
     let part = |of: &Value, names: &[&str]| -> Map<String, Value> {

@@ -13,8 +13,8 @@ pub(crate) struct InformerCommand {
 pub(crate) enum Action {
     /// Starts the informer.
     Start(Options),
-    /// Registers a handler. A slow handler does not finish an event before the case has read the previous
-    /// event.
+    /// Registers a handler. A slow handler finishes an event only after the case has read the event before
+    /// it. The buffer of a slow handler holds one event, and blocks the informer while it is full.
     Handler { handler: String, is_slow: bool },
     /// Waits until the cache contains the first list.
     Synced,
@@ -66,7 +66,7 @@ pub(crate) enum Activity {
     /// The informer waits for a retry after an error of this class.
     Failing(String),
     NotServed,
-    /// The cache accepts no change, because a handler is slow, and the watch is closed.
+    /// A slow handler blocks the cache, and the informer has therefore closed the watch.
     Full,
     Stopped,
 }

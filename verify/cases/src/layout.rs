@@ -15,7 +15,8 @@ pub(crate) fn json(value: &Value, indent: usize) -> String {
     text
 }
 
-/// Appends `value`, whose first line starts at the end of `text`.
+/// Appends the JSON of `value` to the last line of `text`. Indents each further line by at least `indent`
+/// spaces.
 fn put(value: &Value, indent: usize, text: &mut String) {
     let flat = flat(value);
     let inner = " ".repeat(indent + 2);

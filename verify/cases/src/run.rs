@@ -33,9 +33,7 @@ const EVENT_MAX: Duration = Duration::from_secs(6);
 /// Pause between two repetitions of a request.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Time for which the program waits for an event that the case does not read.
-///
-/// Servers send the events of a write at once, so such an event arrives within this time.
+/// Time for which the program waits at the end of a case, to detect events that the case did not read.
 const MORE: Duration = Duration::from_millis(50);
 
 /// Parameter of a watch that allows bookmarks.
@@ -44,8 +42,8 @@ const BOOKMARKS: &str = "allowWatchBookmarks=true";
 /// Maximum length of a namespace, in characters.
 const NAMESPACE_MAX: usize = 63;
 
-/// Value of the header `Authorization` in the script of a case that makes this program send the request
-/// without this header.
+/// Value of the header `Authorization` in the script of a case. For a request with this value, the program
+/// does not send the header.
 const NO_AUTHORIZATION: &str = "none";
 
 struct Run<'a> {

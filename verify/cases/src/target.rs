@@ -59,7 +59,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 /// API group of the custom kind.
 const GROUP: &str = "cases.example.com";
 
-/// Time within which kube-apiserver serves a new custom kind. It usually takes less than 1 s.
+/// Maximum time to wait until kube-apiserver serves a new custom kind. Usually, this takes less than 1 s.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 
 /// The controllers of kube-controller-manager that a case can start.

@@ -103,9 +103,9 @@ fn is_bookmark(event: &Value) -> bool {
     event["type"] == "BOOKMARK"
 }
 
-/// Returns whether `value` is a list of objects or a table.
+/// Returns whether `value` is a list or a table.
 ///
-/// The revision of a list is the revision of the server's state, not of one object.
+/// The revision in a list or table is the revision of the server's state, not of one object.
 fn is_list(value: &Value) -> bool {
     // An empty list of metadata has the items `null`.
     let items = value.get("items");

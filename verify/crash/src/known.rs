@@ -140,7 +140,8 @@ mod tests {
         }
     }
 
-    /// Returns one object that stores the number 1 at revision 5, with the pending write `open`.
+    /// Returns the states of one object: the acknowledged number 1 at revision 5, and the pending write
+    /// `open`.
     fn known(open: Open) -> Known {
         let mut known = Known::default();
         known.tried(&key("a"), Some(1));

@@ -322,7 +322,7 @@ impl Lives {
         Ok(writers)
     }
 
-    /// Starts one task per watcher, which returns the watcher when the server ends.
+    /// Starts one task per watcher. Each task runs until the server ends, and then returns its watcher.
     fn followers(&mut self) -> Result<JoinSet<Result<Watcher>>> {
         let mut following = JoinSet::new();
         for mut watcher in std::mem::take(&mut self.watchers) {
@@ -353,7 +353,8 @@ impl Lives {
         })
     }
 
-    /// Checks that the restarted server `ready` has all acknowledged writes, and returns a client of the server.
+    /// Checks that the restarted server `ready` has all acknowledged writes, and returns a client of the
+    /// server.
     async fn look(&mut self, ready: Ready) -> Result<Client> {
         self.address = ready.address;
         self.notes.revisions.lock().started(ready.revision)?;

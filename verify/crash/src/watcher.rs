@@ -38,13 +38,13 @@ pub(crate) struct Watcher {
 
 /// Name of the counter of received changes.
 pub(crate) const EVENT: &str = "watch events";
-/// Counter of watches that continue in a new server process.
+/// Name of the counter of watches that continue in a new server process.
 pub(crate) const RESUMED: &str = "resumed watches";
-/// Counter of watches that the server rejected because their revision was too old.
+/// Name of the counter of watches that the server rejected because their revision was too old.
 pub(crate) const TOO_OLD: &str = "watches whose revision was too old";
 
 impl Watcher {
-    /// Creates a watcher that watches from `revision`, at which the first server has started.
+    /// Creates a watcher whose first watch starts at `revision`, at which the first server has started.
     pub(crate) fn new(kind: usize, revision: u64, bug: Option<Bug>) -> Self {
         Self {
             kind,

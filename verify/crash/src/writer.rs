@@ -84,7 +84,7 @@ impl Notes {
 }
 
 impl Writer {
-    /// Writes until the server ends, or until no writes are left.
+    /// Sends write requests until the server does not respond, or until the limit `left` is reached.
     ///
     /// # Errors
     /// Returns an error if the server returns an invalid response.

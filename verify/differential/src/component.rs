@@ -89,7 +89,7 @@ impl Moment<'_> {
     }
 }
 
-/// A [`Component::must_not`] that never finds a violated guarantee.
+/// Always returns `None`. For components whose [`must_not`](Component::must_not) checks no guarantees.
 pub(crate) fn nothing_more(_: &Step) -> Option<&'static str> {
     None
 }

@@ -216,7 +216,7 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     }
 }
 
-/// A queue on which one sequence runs, with the store of known objects.
+/// Runs one sequence of operations on a queue. `known` is the queue's store of known objects.
 struct Replay<'a, Q> {
     queue: Q,
     sequence: &'a Sequence,

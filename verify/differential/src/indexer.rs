@@ -251,7 +251,8 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     }
 }
 
-/// Returns the intentional difference from client-go that explains why the revisions differ.
+/// Returns the intentional difference that explains why the library's store and client-go's store report
+/// different revisions.
 ///
 /// Returns `None` if no intentional difference explains it.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {

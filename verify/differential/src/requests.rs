@@ -271,7 +271,8 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
 
 /// Text that separates the requests of an operation's first turn from those of its second turn.
 ///
-/// A turn injects faults into the server, and then lets virtual time pass.
+/// The first turn changes objects and injects faults. The second turn only injects faults. After each turn,
+/// virtual time passes.
 const THEN: &str = "then";
 
 /// Returns an operation's answer: the requests that followed, and the store's content.

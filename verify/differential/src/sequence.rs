@@ -47,7 +47,8 @@ pub(crate) struct Thing {
     pub(crate) key: String,
     /// Resource version of the object; empty if the object has none.
     pub(crate) revision: String,
-    /// Maps the name of an index or label to the object's values for it, separated by commas.
+    /// Maps the name of each index or label to the object's values in this index or label, separated by
+    /// commas.
     pub(crate) values: BTreeMap<&'static str, String>,
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct Limiter {
     pub(crate) second: u64,
     /// A count: number of fast attempts (`fast_slow`) or burst (`bucket`).
     pub(crate) count: u32,
-    /// The nested rate limiters of the kinds `max_of` and `max_wait`.
+    /// The rate limiters that a limiter of the kind `max_of` or `max_wait` contains. Empty for other kinds.
     pub(crate) inner: Vec<Limiter>,
 }
 

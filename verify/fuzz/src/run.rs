@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// Also run mutations seeded by this text, for example by the commit's id
     #[arg(long, value_name = "TEXT")]
     fresh: Option<String>,
-    /// Number of seconds after which a target runs no more mutated inputs
+    /// Maximum number of seconds during which each target runs mutated inputs
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
     /// Run the named target only on this input, such as a saved failure
@@ -146,7 +146,9 @@ fn child(target: &Target, arguments: &Arguments, seed: u64) -> Result<Output> {
         .context("no process can be started")
 }
 
-/// Reports on the process of the target `name`, and returns whether the process succeeded.
+/// Prints the output of the process of the target `name`. If the process died, also prints its last input.
+///
+/// Returns whether the process succeeded.
 fn tell(name: &str, output: &Output) -> Result<bool> {
     for text in [&output.stdout, &output.stderr] {
         let text = String::from_utf8_lossy(text);

@@ -31,7 +31,8 @@ const INPUT_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Effort {
     pub(crate) seed: u64,
     pub(crate) runs: u32,
-    /// Time after which no further mutated input starts; `None` for no limit.
+    /// Time since the start of the run after which the run starts no further mutated input; `None` for no
+    /// limit.
     pub(crate) time: Option<Duration>,
 }
 

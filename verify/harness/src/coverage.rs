@@ -1,4 +1,5 @@
-//! Counts behaviors that a verification program observes, and reports required ones that are too rare.
+//! Counts the behaviors that a verification program observes, and reports each required behavior that it
+//! has not observed often enough.
 //!
 //! A program executes many runs with generated inputs. A behavior is, for example, a fault that affected a
 //! request. Each program defines its own behaviors.

@@ -13,7 +13,9 @@ pub trait Planted: Copy + fmt::Display + 'static {
     /// All planted bugs, in the order in which the program searches for them.
     const ALL: &'static [Self];
 
-    /// Returns the name of the component or fuzz target that contains the bug; empty if none was set.
+    /// Returns the name of the component or fuzz target that contains the bug.
+    ///
+    /// The name is empty if the definition of the bug does not set it.
     fn place(self) -> &'static str;
 }
 

@@ -13,7 +13,8 @@ pub fn say(line: &str) {
     println!("{line}");
 }
 
-/// Returns success for `Ok(true)`, otherwise failure, and writes an error to standard error.
+/// Returns success for `Ok(true)`, otherwise failure. If `verdict` is an error, also writes the error to
+/// standard error.
 pub fn exit(verdict: Result<bool>) -> ExitCode {
     match verdict {
         Ok(true) => ExitCode::SUCCESS,

@@ -100,7 +100,8 @@ impl History {
         self.0.lock().resynced.clone()
     }
 
-    /// Permits updates whose old and new objects are equal; called when a fault that causes them is injected.
+    /// Permits updates whose old and new objects are equal. Must be called if an injected fault can cause
+    /// such updates.
     pub(crate) fn lied(&self) {
         self.0.lock().lied = true;
     }

@@ -157,9 +157,8 @@ pub(crate) struct Written {
 pub(crate) enum Act {
     /// Registers an event handler with these settings.
     Join(Handler),
-    /// Removes a handler other than the first, if there is one.
-    ///
-    /// This number, modulo the number of such handlers, is the index of the removed handler among them.
+    /// Removes the handler that the number selects from all handlers except the first. Does nothing if there
+    /// is only one handler.
     Leave(usize),
     /// Adds an index to the informer.
     AddIndex,

@@ -437,7 +437,7 @@ fn path(key: Key) -> String {
     format!("{}/p{}", key.namespace(), key.name)
 }
 
-/// Returns a pod without `resourceVersion`, so that the server updates without a conflict check.
+/// Returns a pod without `resourceVersion`, so that the server applies the update without a conflict check.
 fn pod(written: Written) -> Value {
     let mut labels = json!({"v": written.value.to_string()});
     if written.web {

@@ -79,7 +79,9 @@ impl Logs {
         }
     }
 
-    /// Reads the events since the last call, and compares them with the requests of `wires`, by name.
+    /// Reads the events that were logged since the last call, and compares them with the requests of `wires`.
+    ///
+    /// The keys of `wires` are the names of the wires.
     ///
     /// # Errors
     /// Returns an error if a log can't be read.

@@ -85,8 +85,10 @@ impl Cluster {
         Ok(Client::try_from(config)?)
     }
 
-    /// Returns a client for informers, which shares one HTTP/2 connection, or opens one HTTP/1.1 connection
-    /// for each watch.
+    /// Returns a client for informers.
+    ///
+    /// If `shares_connection` is `true`, all requests of the client share one HTTP/2 connection. Otherwise,
+    /// each watch has its own HTTP/1.1 connection.
     ///
     /// # Errors
     /// Returns an error if the client can't be built.

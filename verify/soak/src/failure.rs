@@ -1,7 +1,8 @@
 //! Defines the failures of a run ([`Failure`]), such as a killed etcd, and injects each of them.
 //!
-//! An injection returns when the servers and the proxy work again. Only the injections of [`Failure::Roll`]
-//! and [`Failure::RestoreBack`] also wait for the informers.
+//! An injection returns when the servers and the proxy work again. The injection of [`Failure::Roll`] also
+//! waits until every informer has open watches. The injection of [`Failure::RestoreBack`] also waits until
+//! the server has responded to a probe or a list request of every informer.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -29,15 +30,15 @@ use crate::{
 /// Number of revisions that a restored etcd skips, as etcd's documentation recommends.
 const BUMP: u64 = 1_000_000_000;
 
-/// Time between the snapshot and the restore. Writes during this time are lost.
+/// Pause between the writes that follow a snapshot and the restore. Writes during the pause are lost too.
 const LOST: Duration = Duration::from_secs(5);
 
 /// Number of writes of unwatched objects between the snapshot and the lost writes of watched objects.
 ///
-/// After a restore, kube-apiserver writes leases and other objects of its own, with the revisions after the
-/// snapshot again. If these writes reach the last revision of an informer before the informer probes, the
-/// informer can't notice the restore. The constant prevents this: kube-apiserver makes fewer than this number
-/// of writes in [`PROBED_WITHIN`].
+/// After a restore, kube-apiserver writes objects of its own, such as leases. These writes use the revisions
+/// after the snapshot a second time. If they reach the last revision of an informer before the informer
+/// probes, the informer can't detect the restore. The constant prevents this, because kube-apiserver makes
+/// fewer writes than this in [`PROBED_WITHIN`].
 const GAP: usize = 400;
 
 /// Maximum time until the server has responded to a probe or a list request of every source.
@@ -50,7 +51,7 @@ const PROBED_WITHIN: Duration = Duration::from_secs(240);
 /// up to a minute.
 const WATCHED_WITHIN: Duration = Duration::from_secs(180);
 
-/// Duration of a stall. A client with HTTP/2 notices after 45 s.
+/// Duration of a stall. A client with HTTP/2 detects the stall after 45 s.
 const STALL: Duration = Duration::from_secs(60);
 
 /// The failures, in the order of a run.
@@ -231,8 +232,8 @@ impl Parts<'_> {
 
     /// Restores etcd so that its revisions are used again, and waits until every informer has probed.
     ///
-    /// A watch from a revision that the server has not reached is not rejected. Only a probe, before new
-    /// writes reach the revision, shows that the server went back.
+    /// The server does not reject a watch from a revision that it has not reached. An informer therefore
+    /// detects the restore only with a probe, and only until new writes reach the informer's last revision.
     async fn restore_back(&mut self) -> Result<Pause> {
         let (pause, before) = self.restore(0).await?;
         let until = Instant::now() + PROBED_WITHIN;
@@ -253,7 +254,7 @@ impl Parts<'_> {
     }
 }
 
-/// Writes the namespaces, which no informer watches, `revisions` times in all.
+/// Writes to the namespaces, which no informer watches, at least `revisions` times in total.
 async fn advance(client: &Client, revisions: usize) -> Result<()> {
     let mut writing = JoinSet::new();
     for namespace in NAMESPACES {

@@ -9,7 +9,8 @@ use crate::wire::{Kind, Sent, Wire};
 /// Width of the intervals in which reconnects are counted.
 const BUCKET: Duration = Duration::from_millis(100);
 
-/// Number of sources of a group that may reconnect at the same time.
+/// Number of sources that may always reconnect within one period of [`BUCKET`], even if they are more than
+/// half of their group.
 const FEW: usize = 20;
 
 /// Counts the reconnects after a failure, for the sources of all large informers or of all small informers.
@@ -18,7 +19,7 @@ const FEW: usize = 20;
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     reconnected: usize,
-    /// Maximum number of sources that sent their first request within [`BUCKET`].
+    /// Maximum number of sources that reconnected within the same period of length [`BUCKET`].
     busiest: usize,
 }
 
@@ -31,7 +32,8 @@ pub(crate) struct Requests {
     pub(crate) reasons: usize,
     /// Number of sources that sent a request after the failure.
     pub(crate) reconnected: usize,
-    /// Maximum number of sources that sent their first request after the failure within [`BUCKET`].
+    /// Maximum number of sources whose first request after the failure lies in the same period of length
+    /// [`BUCKET`].
     pub(crate) busiest: usize,
     /// Time between the first reconnect and the last.
     pub(crate) spread: Duration,

@@ -129,8 +129,8 @@ impl Fleet {
 
     /// Ends all informers, and waits for their tasks at most `within`.
     ///
-    /// Returns what is wrong: tasks that have not ended or have panicked, illegal events, and lists without a
-    /// reason since the last check.
+    /// Returns what is wrong: tasks that have not ended or have panicked, illegal events, and unnecessary
+    /// lists that informers have requested since the last check.
     pub(crate) async fn stop(mut self, within: Duration) -> Vec<String> {
         self.subjects.iter_mut().for_each(Subject::stop);
         let mut found = Vec::new();

@@ -26,9 +26,9 @@ use crate::{
     writer::Writers,
 };
 
-/// Maximum time until all informers equal the server after the servers work again.
+/// Maximum time from the end of a failure until the caches of all informers match the server.
 ///
-/// A pause of a reflector lasts up to a minute, a silent watch counts as broken after three minutes.
+/// A pause of a reflector lasts up to a minute, and a silent watch counts as broken after three minutes.
 const EQUAL_WITHIN: Duration = Duration::from_secs(300);
 
 /// Pause before each failure and before each measurement of the CPU time. During the pause, the writers
@@ -50,7 +50,7 @@ const RATE_MIN: f64 = 5.0;
 /// failure.
 const RESIDENT_MAX_PERCENT: u64 = 150;
 
-/// Maximum time until all tasks and sockets of the informers have ended.
+/// Maximum time from the stop of the informers until all their tasks and sockets have ended.
 const ENDED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Run informers against a real kube-apiserver and etcd that fail, and check them after each failure
@@ -183,9 +183,11 @@ impl Arguments {
 }
 
 impl Soak {
-    /// Lowers the rate of writes until more than 90 % of the writes of this rate are sent, and at least
-    /// [`IDLE_MIN`] percent of the machine's CPU time is idle. Returns this rate, or [`RATE_MIN`] if every
-    /// higher rate is too high.
+    /// Lowers the rate of writes from `rate` until the machine sustains it, or until it is [`RATE_MIN`].
+    /// Returns the resulting rate.
+    ///
+    /// The machine sustains a rate if the writers reach more than 90 % of it, and at least [`IDLE_MIN`]
+    /// percent of the CPU time is idle.
     async fn calibrate(&mut self, mut rate: f64) -> Result<f64> {
         loop {
             // Ends the effects of the start and of the last rate.
@@ -225,7 +227,8 @@ impl Soak {
         Ok(figures)
     }
 
-    /// Injects one failure, waits until all informers equal the server, and checks them.
+    /// Injects one failure, waits until the caches of all informers match the server, and then checks the
+    /// informers.
     async fn fail(&mut self, failure: Failure) -> Result<Figures> {
         let wires = &self.fleet.wires;
         let before: Vec<usize> = wires.iter().map(|wire| wire.count()).collect();
@@ -281,8 +284,9 @@ impl Soak {
         })
     }
 
-    /// Checks the informers after a failure. Records the violations in `found`, and those that the check
-    /// finds.
+    /// Checks the informers after a failure, and records all violations.
+    ///
+    /// `found` contains the violations that the caller has already found.
     fn check(
         &mut self,
         failure: Failure,

@@ -145,7 +145,9 @@ impl Subject {
         self.difference(truth).is_some()
     }
 
-    /// Returns the difference between the server and the cache or the objects of the handler, or `None`.
+    /// Compares the informer's cache, and the objects that its handler has received, with the server.
+    ///
+    /// Returns a description of the first difference, or `None` if there is no difference.
     pub(crate) fn difference(&self, truth: &Truth) -> Option<String> {
         let server = &truth.selected(self.options.kind, &self.options.selection);
         let version = |(key, state): (&String, &crate::object::State)| {

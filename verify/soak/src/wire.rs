@@ -4,8 +4,8 @@
 //! each response, and searches the bodies for the errors after which an informer must list again.
 //!
 //! Guarantees: each request has an audit id that names the informer and the number of the request, so that
-//! the server's audit log can be compared with [`Wire::requests`]. A list without a reason is reported by
-//! [`Wire::unjustified`].
+//! the server's audit log can be compared with [`Wire::requests`]. [`Wire::unjustified`] reports each list
+//! that the informer had no reason to request.
 
 use std::{
     pin::Pin,
@@ -39,7 +39,7 @@ const STREAM_END: &[u8] = b"k8s.io/initial-events-end";
 
 /// Length in bytes of the longest of [`EXPIRED`], [`TOO_LARGE`] and [`STREAM_END`].
 ///
-/// A response body can contain such a text in two consecutive chunks.
+/// Such a text can be split between two consecutive chunks of a response body.
 const LONGEST: usize = TOO_LARGE.len();
 
 /// The requests of an informer.
@@ -97,8 +97,8 @@ impl Kind {
 pub(crate) enum Reason {
     /// 410, as the status of a response or inside a watch.
     Expired,
-    /// "Too large resource version": the server does not know the requested revision, so the server went back
-    /// to an earlier state.
+    /// The error "Too large resource version". It shows that the server was restored to a state from before
+    /// the requested revision.
     TooLarge,
 }
 
@@ -129,7 +129,8 @@ struct Observed {
     unjustified: Vec<String>,
 }
 
-/// Whether the source may request a list: at the start, and after each [`Reason`], until a list is complete.
+/// Whether the source may request a list. It may do so at the start and after each [`Reason`]. After a
+/// complete list, it needs another reason.
 #[derive(Debug)]
 struct Lists {
     justified: bool,
@@ -147,7 +148,7 @@ impl Default for Lists {
 }
 
 impl Lists {
-    /// Records a request, and returns `false` if the request starts a list that is not justified.
+    /// Records a request, and returns `false` if the request starts a list that the source may not request.
     fn sent(&mut self, kind: Kind) -> bool {
         match kind {
             Kind::List | Kind::Stream => {
@@ -214,7 +215,7 @@ impl Wire {
         watch.is_some_and(|sent| sent.status == 200 && !sent.ended)
     }
 
-    /// Removes and returns a description of each list that no reason justifies.
+    /// Returns one line per list that the informer had no reason to request, and clears these lines.
     pub(crate) fn unjustified(&self) -> Vec<String> {
         std::mem::take(&mut self.observed.lock().unjustified)
     }

@@ -230,7 +230,9 @@ impl Slot {
         self.note(patched.map(drop), true)
     }
 
-    /// Records whether the object exists after a write with this result.
+    /// Records whether the object exists after a write, and returns the error if the write failed.
+    ///
+    /// `exists` is whether the object exists if the write succeeded.
     fn note(&mut self, result: Result<(), kube_client::Error>, exists: bool) -> Result<()> {
         match result {
             Ok(()) => {

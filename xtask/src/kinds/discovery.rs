@@ -51,7 +51,8 @@ pub(super) struct Resource {
     pub(super) short_names: Vec<String>,
     #[serde(default)]
     pub(super) categories: Vec<String>,
-    /// Hash of the group, version and kind in which the objects are stored. `None` if none are stored.
+    /// Hash of the group, version and kind in which the objects are stored. `None` for a resource whose
+    /// objects are never stored.
     pub(super) storage_version_hash: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Extracts the paths from Rust code, such as `crate::queue::Queue`, and resolves them to modules.
 //!
-//! The module parses tokens, not syntax trees. It does not support paths in macro patterns, glob imports, and
-//! `#[path]` attributes.
+//! The module parses tokens, not syntax trees. It does not expand glob imports. It supports neither
+//! `#[path]` attributes nor paths in macro patterns.
 
 use super::rust::Token;
 

@@ -27,7 +27,7 @@ const STAR: char = '★';
 /// `D` is a defect of the informer, `W` is a defect of the work queue, and `S` is a minor defect.
 const DEFECTS: [char; 3] = ['D', 'W', 'S'];
 
-/// Returns a finding for each path in backticks in the documents [`MAPS`] that does not exist.
+/// Returns a finding for each nonexistent path that the documents [`MAPS`] contain in backticks.
 ///
 /// A path may be relative to any folder, and `a/{b,c}.rs` stands for two paths.
 pub(super) fn paths(tree: &Tree) -> Vec<Finding> {

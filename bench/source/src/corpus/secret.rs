@@ -9,7 +9,7 @@ use super::workload::{Workload, one_of};
 use crate::slot::{Slot, Slots};
 
 /// Returns the template of the Secrets of `workload`, with a placeholder from `slots` for each value that
-/// differs between them.
+/// differs between these Secrets.
 pub(super) fn secret(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

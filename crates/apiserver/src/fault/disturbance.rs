@@ -223,8 +223,10 @@ impl Disturbance {
         }
     }
 
-    /// Adds steps that send `bytes`. A fault that ends a chunk or the body divides `bytes`, and its step is between
-    /// the parts.
+    /// Adds steps that send `bytes`.
+    ///
+    /// If a fault ends a chunk or the body within `bytes`, splits `bytes` at that position, and adds the step
+    /// of the fault between the two parts.
     fn send(&mut self, mut bytes: Bytes, steps: &mut VecDeque<Step>) {
         while !bytes.is_empty() {
             let room = usize::try_from(self.room()).unwrap_or(usize::MAX);

@@ -1,7 +1,8 @@
 //! Tests that the client-go tests in `verify/clients/go` use every element of the fault-plan grammar.
 //!
-//! A fault plan is a text with rules, which apply faults to requests, and actions (see [`super`]). Each
-//! element of the grammar must occur in a fault plan of these tests. This module does not run the plans.
+//! A fault plan is a text that consists of rules and actions (see [`super`]). A rule applies faults to
+//! requests. Each element of the grammar must occur in a fault plan of these tests. This module does not run
+//! the plans.
 //!
 //! A grammar pattern stands for one element of the grammar, such as `cut after N events`.
 

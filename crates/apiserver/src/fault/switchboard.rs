@@ -154,7 +154,8 @@ impl Switchboard {
             .retain(|_, in_force| !which(&in_force.rule.fault));
     }
 
-    /// Removes all rules, ends the effects of faults on open bodies, and accepts connections again.
+    /// Removes all rules, ends the effects of faults on unfinished response bodies, and accepts connections
+    /// again.
     pub(crate) fn clear(&self) {
         let mut rules = self.rules.lock();
         rules.by_id.clear();

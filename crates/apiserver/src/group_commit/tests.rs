@@ -84,10 +84,10 @@ impl Survivor {
         }
     }
 
-    /// Simulates the loss of power: sets `left` to the content of the file that remains.
+    /// Simulates the loss of power, and stores the content that the file has afterwards in `left`.
     ///
-    /// The file keeps its length and all synced bytes. Of the sectors that were written after the last sync,
-    /// it keeps a random selection.
+    /// The file keeps its length, all synced bytes, and a random selection of the sectors that were written
+    /// after the last sync.
     fn lose_power(&mut self) {
         const SECTOR: usize = 512;
         let mut left = self.synced.clone();

@@ -1,4 +1,5 @@
-//! Describes objects without values, such as the object of a bookmark: the members that a kind always serializes.
+//! Describes objects without values, such as the object of a bookmark: the members that a kind always
+//! serializes.
 //!
 //! Guarantees: the members are those that kube-apiserver 1.36 sends for a built-in kind.
 
@@ -12,10 +13,10 @@ use super::Kind;
 /// The members of the built-in kinds; the file's header explains the format.
 const V1_36: &str = include_str!("zero_v1_36.tsv");
 
-/// Returns the members of an object without values, except `apiVersion`, `kind` and an empty `metadata`.
+/// Returns the members that every object of this kind has, even an object without values.
 ///
-/// The result contains `metadata` only for a kind whose objects always have an annotation. For a custom kind,
-/// the result is empty.
+/// Omits `apiVersion` and `kind`. Also omits `metadata`, except for a kind whose objects always have an
+/// annotation. For a custom kind, the result is empty.
 pub(crate) fn members(kind: &Kind) -> Map<String, Value> {
     static TABLE: OnceLock<BTreeMap<&'static str, &'static str>> = OnceLock::new();
     let table = TABLE.get_or_init(|| {

@@ -118,7 +118,9 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// Returns the text before the separator, or `None` if more text follows the separator.
+/// Returns the part of `text` before `separator`, or all of `text` if it does not contain `separator`.
+///
+/// Returns `None` if more text follows the first `separator`.
 fn only_part(text: &str, separator: char) -> Option<&str> {
     match text.split_once(separator) {
         None => Some(text),

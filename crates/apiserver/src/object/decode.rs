@@ -81,7 +81,8 @@ fn unrecognized(kind: &Kind, why: String) -> DecodeError {
     }
 }
 
-/// Checks that the `apiVersion` and `kind` of an object are those of the expected kind, absent or empty.
+/// Checks that the `apiVersion` and `kind` of an object are absent, empty or equal to those of the expected
+/// kind.
 pub(super) fn check_type(kind: &Kind, members: &Map<String, Value>) -> Result<(), DecodeError> {
     let text = |member: &str| match members.get(member) {
         None | Some(Value::Null) => Ok(""),

@@ -30,7 +30,7 @@ pub(crate) struct Field {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldTable {
     own: &'static [Field],
-    /// An alternative name of one field, such as `spec.host`, and the field's usual name.
+    /// The alternative name and the usual name of one field, such as `spec.host` and `spec.nodeName`.
     alias: Option<(&'static str, &'static str)>,
     /// Returns the error message for an unsupported field.
     unsupported: fn(&str) -> String,
@@ -298,7 +298,8 @@ impl FieldSelector {
 
     /// Returns the selector that consists of the comparisons `terms`.
     ///
-    /// A comparison is the field, whether the field must be equal to the value, and the value.
+    /// Each comparison contains a field, `true` if the field must equal the value or `false` if it must not,
+    /// and the value.
     ///
     /// # Errors
     ///
@@ -321,7 +322,8 @@ impl FieldSelector {
     }
 }
 
-/// Returns the comparisons of a field selector: the field, whether it must be equal, and the value.
+/// Returns the comparisons of a field selector. Each comparison contains a field, `true` if the field must
+/// equal the value or `false` if it must not, and the value.
 ///
 /// # Errors
 ///

@@ -25,8 +25,9 @@ use super::{Entry, Write};
 /// The table of objects.
 ///
 /// - Key: the collection (group and plural, such as `deployments.apps`), and the object's key.
-/// - Value: the stored JSON, preceded by the byte offsets in it at which the value of `metadata` starts and
-///   ends. The JSON has the object's members without `apiVersion`, `kind` and the enclosing braces.
+/// - Value: two byte offsets, and the stored JSON. The offsets are the start and the end of the value of
+///   `metadata` in this JSON. The JSON has the object's members without `apiVersion`, `kind` and the
+///   enclosing braces.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
 

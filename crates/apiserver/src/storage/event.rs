@@ -54,7 +54,7 @@ pub(crate) struct TableShape {
 struct FrameKey {
     event_type: EventType,
     shape: Shape,
-    /// [`Resource::ordinal`] of the resource, which is different for each API version.
+    /// [`Resource::ordinal`] of the resource. Each API version of a resource has its own ordinal.
     version: usize,
 }
 

@@ -53,8 +53,8 @@ impl Outlived {
     /// Returns whether lists and watches still need more than `bytes_max` bytes of object versions that the
     /// event history has dropped.
     ///
-    /// Counts the versions again only after `bytes_max / 8` more bytes were recorded. Returns `false` in all
-    /// other calls.
+    /// Checks this only if at least `bytes_max / 8` bytes have been recorded since the last check. Otherwise,
+    /// returns `false` without a check.
     pub(super) fn is_too_much(&mut self) -> bool {
         if self.bytes < self.look_at {
             return false;

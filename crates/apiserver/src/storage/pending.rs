@@ -54,8 +54,8 @@ pub(crate) struct Accepted {
 #[derive(Default)]
 pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
-    /// Revision of the last accepted write. It is 0 after a start, after a failed batch, and after the server
-    /// was restored to an earlier revision.
+    /// Revision of the last accepted write. It is 0 after the server starts, after a batch fails, and after
+    /// the server is restored to an earlier revision.
     revision: u64,
     /// The batch to which new writes are added.
     ///
@@ -87,8 +87,8 @@ impl Pending {
 
     /// Returns the revision of the last accepted write.
     ///
-    /// A start, a failed batch and a restoration of the server to an earlier revision reset the value to 0,
-    /// until the next accepted write.
+    /// The value is 0 after the server starts, after a batch fails, and after the server is restored to an
+    /// earlier revision. The next accepted write changes it again.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }

@@ -1,11 +1,12 @@
-//! Remembers how many objects follow a page of a list, so that the next page need not count them.
+//! Remembers how many objects follow a page of a list, so that the server need not count them again for the
+//! next page.
 //!
-//! All pages of a list have the objects of the same revision, and follow each other in the order of the keys.
-//! The count for a page is therefore the count for the previous page minus the number of objects on the
-//! previous page. A count is the number of objects from the start of a page to the end of the list.
+//! A count is the number of objects from the start of a page to the end of the list. All pages of a list have
+//! the objects of the same revision, and follow each other in the order of the keys. The count for a page is
+//! therefore the count for the previous page minus the number of objects on the previous page.
 //!
-//! Guarantees: at most [`COUNTS_MAX`] counts are kept. Without a kept count, for example after the count was
-//! replaced by newer ones or for a continue token that the client constructed, the objects are counted again.
+//! Guarantees: at most [`COUNTS_MAX`] counts are kept. If no count is kept for a page, the server counts the
+//! objects again.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +14,7 @@ use crate::resource::CollectionId;
 
 /// Maximum number of kept counts; above it, the oldest one is dropped.
 ///
-/// One client that reads pages needs one count at a time.
+/// Each client that reads a list page by page needs a single count at a time.
 const COUNTS_MAX: usize = 1_024;
 
 /// Start of a page of a list at one revision.

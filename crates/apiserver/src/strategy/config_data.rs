@@ -57,7 +57,10 @@ pub(super) fn decoded_size(object: &Object, member: &str) -> usize {
     sizes.sum()
 }
 
-/// Returns the errors of a change of an object whose member `immutable` is true.
+/// Checks an update of an object from `old` to `new`.
+///
+/// If `immutable` is true in `old`, returns an error for each of `members` that the update changes, and an
+/// error if `immutable` is not true in `new`. Otherwise, returns no errors.
 pub(super) fn check_immutable(
     old: &Object,
     new: &Object,

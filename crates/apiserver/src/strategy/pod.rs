@@ -31,7 +31,7 @@ fn prepare_status(status: &mut Value, pod: &Object, _now: &str) {
     status["qosClass"] = json!(quality_of_service(pod));
 }
 
-/// Keeps the stored QoS class if an update of the status omits the class, as old kubelets do.
+/// Keeps the stored QoS class if an update of the status omits the class. Old kubelets send such updates.
 fn prepare_update(new: &mut Object, old: &Object, part: Part) {
     if part != Part::Status {
         return;

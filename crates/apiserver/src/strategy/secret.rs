@@ -52,7 +52,7 @@ fn validate(secret: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Returns the errors of the content that the type of the secret requires.
+/// Returns an error for each key that the secret's type requires and that is missing or invalid.
 fn check_content(secret: &Object) -> Vec<FieldError> {
     let data = map(secret, "data");
     let has = |key: &str| data.is_some_and(|data| data.contains_key(key));

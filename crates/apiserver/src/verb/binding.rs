@@ -35,7 +35,7 @@ impl Call {
         Ok(reply)
     }
 
-    /// Handles POST on the collection `bindings`, whose body names the pod.
+    /// Handles POST on the collection `bindings`. The request body names the pod.
     pub(super) fn bind_by_collection(&self, target: &Target) -> Result<Reply, ApiError> {
         // The parameters are judged before the body.
         self.how(Part::Binding)?;

@@ -211,7 +211,8 @@ fn check_metadata(resource: &Resource, object: &Object, origin: Origin) -> Resul
 ///
 /// # Errors
 ///
-/// Returns a 409 error if the name, or each generated name, is in use.
+/// Returns a 409 error if the object's name is in use, or if all names that the function generates are in
+/// use.
 fn settle_name(
     state: &mut State,
     resource: &Resource,

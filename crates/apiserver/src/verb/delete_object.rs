@@ -85,10 +85,10 @@ pub(super) fn delete_object(
     }
 }
 
-/// Returns a copy of `object` that is marked for deletion, and whether to remove the object.
+/// Returns a copy of `object` that is marked for deletion, and whether the caller must remove the object.
 ///
-/// The copy is `None` if the object needs no new mark. Otherwise, the caller must store the copy before the
-/// caller removes the object.
+/// The copy is `None` if the object needs no new mark. If there is a copy, the caller must store it. If the
+/// caller must also remove the object, the caller stores the copy first.
 fn fate(
     subject: Subject<'_>,
     object: &Object,

@@ -133,7 +133,7 @@ fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Ob
 
 /// Returns whether a namespace called `name` exists and is being deleted.
 ///
-/// Checked repeatedly during a deletion, because a new namespace of the same name may have been created.
+/// A deletion checks this repeatedly, because a new namespace of the same name may have been created.
 fn ends(state: &State, namespaces: &Resource, name: &str) -> bool {
     let entry = state.newest(namespaces.collection, name);
     entry.is_some_and(|entry| is_ending(namespaces, entry))
@@ -182,7 +182,7 @@ enum Stage {
 }
 
 impl Emptying {
-    /// Returns the rest of a namespace's deletion after `subject` was deleted.
+    /// Returns the rest of a namespace's deletion. Must be called after `subject` was deleted.
     ///
     /// `subject` is the namespace itself or an object in it.
     pub(crate) fn after_delete(shared: &Arc<Shared>, subject: Subject<'_>, how: How) -> Emptying {
@@ -193,7 +193,8 @@ impl Emptying {
         Emptying::after_write(shared, subject.resource, subject.namespace, how)
     }
 
-    /// Returns the rest of the deletion of `namespace` after a write that may have removed an object in it.
+    /// Returns the rest of the deletion of `namespace`. Must be called after a write that may have removed an
+    /// object of `resource` in this namespace.
     pub(crate) fn after_write(
         shared: &Arc<Shared>,
         resource: &Resource,

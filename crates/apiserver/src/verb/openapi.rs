@@ -259,7 +259,8 @@ impl Schemas {
         name
     }
 
-    /// Returns the recorded schemas, and all schemas to which they refer, by name.
+    /// Returns a JSON object that maps names to schemas: the recorded schemas, and all schemas to which they
+    /// refer.
     fn write(self) -> Value {
         let mut written = Map::new();
         let mut open: Vec<&'static str> = self.needed.keys().copied().collect();

@@ -31,10 +31,10 @@ use crate::storage::Entry;
 
 use json::Operation;
 
-/// Patch media types that the server accepts for built-in kinds, for error messages.
+/// Text in error messages: the media types of patches that the server accepts for built-in kinds.
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
 
-/// Patch media types that the server accepts for custom kinds, for error messages.
+/// Text in error messages: the media types of patches that the server accepts for custom kinds.
 const ACCEPTED_CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
 
 /// The parsed body of a PATCH request, with one variant per type of patch.
@@ -102,7 +102,7 @@ impl PatchBody {
         }
     }
 
-    /// Applies the patch to a document, which can be partly changed after an error.
+    /// Applies the patch to a document. If the method returns an error, the document can be partly changed.
     ///
     /// A strategic merge patch requires the document's schema, which `definition` returns.
     pub(crate) fn apply(
@@ -164,7 +164,8 @@ pub(crate) fn patch(
 // === impl Rigour ===
 
 impl Rigour<'_> {
-    /// Removes unknown fields, and reports unknown and duplicate fields as `fieldValidation` requires.
+    /// Removes unknown fields from the patched object. Reports unknown and duplicate fields as
+    /// `fieldValidation` requires.
     fn judge(
         &self,
         subject: Subject<'_>,

@@ -94,7 +94,9 @@ impl Call {
         })
     }
 
-    /// Reports unknown and duplicate fields as `fieldValidation` requires.
+    /// Ignores `complaints`, sends them as warnings, or returns them as an error.
+    ///
+    /// The query parameter `fieldValidation` selects which of these the method does.
     fn judge(&self, complaints: Complaints, (version, kind): (&str, &str)) -> Result<(), ApiError> {
         let judged = self.directive().judge(complaints, &self.warnings);
         judged.map_err(|error| {

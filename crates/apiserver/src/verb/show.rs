@@ -87,7 +87,7 @@ impl Call {
         Ok(Reply::new(code, Body::full(bytes), Some(entry.revision)))
     }
 
-    /// Returns a page in the requested format, or as JSON if an object can't be encoded as protobuf.
+    /// Returns a page of a list in the format `format`, or in JSON if an object can't be encoded as protobuf.
     pub(super) async fn show_page(
         &self,
         target: &Target,

@@ -57,7 +57,7 @@ pub(crate) struct WatchCall<'a> {
     pub(crate) options: &'a ListOptions,
     pub(crate) format: Format,
     pub(crate) request: &'a Arc<LoggedRequest>,
-    /// Whether the deadline has passed: `timeoutSeconds` is negative.
+    /// Whether `timeoutSeconds` is negative, so that the deadline of the watch has already passed.
     pub(crate) is_over: bool,
 }
 

@@ -45,7 +45,7 @@ async fn open(server: &Server, uri: &str) -> Body {
     server.call(request).await.expect("a response").into_body()
 }
 
-/// Reads chunks until the body ends or stalls for 10 ms. Returns whether the body has ended.
+/// Reads chunks until the body ends or stalls for 10 ms. Returns the chunks, and whether the body has ended.
 async fn chunks(body: &mut Body) -> (Vec<Bytes>, bool) {
     let mut chunks = Vec::new();
     loop {

@@ -49,7 +49,7 @@ where
         }
     }
 
-    /// Returns a line per event or error until none arrives for [`SILENCE`].
+    /// Receives events and errors until none arrives for [`SILENCE`]. Returns one line for each of them.
     async fn trace(&mut self) -> String {
         let mut trace = String::new();
         while let Ok(event) = tokio::time::timeout(SILENCE, self.events.next()).await {

@@ -43,8 +43,9 @@ async fn count_events(mut watch: Watch, event_type: &str) -> (usize, bool) {
     (events.count(), trace.ends_with("end\n"))
 }
 
-/// Deletes `path` on a server with all objects, and returns the server, the response, and what a watch of the
-/// objects received.
+/// Starts a server with [`OBJECTS`] config maps, watches the config maps, and deletes `path`.
+///
+/// Returns the server, the response, the number of `DELETED` events, and whether the watch has ended.
 async fn deleted(path: &str) -> (Server, Reply, (usize, bool)) {
     let server = builder().seed(config_maps(OBJECTS)).build();
     let uri = format!("{CONFIG_MAPS}?watch=1&resourceVersion={OBJECTS}");

@@ -32,8 +32,8 @@ enum Step {
     Delete(usize),
     /// Expires all past revisions and their `continue` tokens.
     Compact,
-    /// Requests one page with this limit: the next page of the current list, or the first page of a new list
-    /// if no list has further pages.
+    /// Requests one page with this limit: the next page of the list in progress, or the first page of a new
+    /// list if none is in progress.
     Page(usize),
 }
 

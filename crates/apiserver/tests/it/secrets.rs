@@ -93,7 +93,8 @@ fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     rows.into_iter().map(carrying_secrets).collect()
 }
 
-/// Builds a request with secrets in two headers, and returns it with the expected status.
+/// Builds a request with secrets in two headers. Returns the request, and the expected status code of the
+/// response.
 fn carrying_secrets(
     (method, uri, content_type, body, code): (&str, &str, &str, String, u16),
 ) -> (Request<Full<Bytes>>, u16) {

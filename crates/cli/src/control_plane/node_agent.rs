@@ -108,7 +108,8 @@ pub(crate) fn open(
     Ok(())
 }
 
-/// Adds an event handler, without a worker, that reports pod changes on all nodes.
+/// Registers an event handler that reports the `Step`s of the pods on all nodes. Starts no worker, so no
+/// pod is simulated.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.

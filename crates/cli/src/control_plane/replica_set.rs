@@ -318,7 +318,7 @@ impl Controller {
     ///
     /// Reports nothing if `newest` is `None`, or if `ready` is not greater than in the previous call for
     /// `set`. The caller must check first that the ReplicaSet has the desired number of pods. `ready` is the
-    /// number of its ready pods, and `newest` is the newest of them.
+    /// number of ready pods of the ReplicaSet. `newest` is the ready pod with the highest resource version.
     async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
         let told = self.content.lock().insert(set.clone(), ready);
         if let Some(newest) = newest.filter(|_| told.is_none_or(|told| told < ready)) {

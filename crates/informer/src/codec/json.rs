@@ -82,9 +82,9 @@ pub(super) fn identity_in_place(json: &[u8]) -> Option<Identity<'_>> {
     in_place.or_else(|| serde_json::from_slice(json).ok())
 }
 
-/// Returns the byte position of the value of `metadata`.
+/// Returns the byte position of the value of `metadata` in an object.
 ///
-/// Returns `None` if `metadata` is missing, or if an earlier value is an object or an array.
+/// Returns `None` if `metadata` is missing, or if a value before `metadata` is an object or an array.
 fn metadata_at(json: &[u8]) -> Option<usize> {
     const KEY: &[u8] = br#""metadata":"#;
     let at = memmem::find(json, KEY)?;

@@ -86,8 +86,9 @@ impl ListedFor {
         }
     }
 
-    /// Counts a periodic check that found the recorded difference again. Returns whether the check must
-    /// request another list.
+    /// Returns whether the periodic check must request another list for this difference.
+    ///
+    /// A periodic check must call this method once if it finds the difference again.
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {

@@ -35,7 +35,7 @@ pub(super) enum Availability {
     Dormant,
 }
 
-/// Tracks whether the server serves a kind, from its definition and 404 responses.
+/// Tracks whether the server serves a kind. Uses the state of the kind's CRD, and the server's 404 responses.
 pub(super) struct Following {
     definition: watch::Receiver<Definition>,
     not_served: NotServed,

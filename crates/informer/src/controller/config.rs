@@ -117,7 +117,7 @@ impl<K: Resource> Config<K> {
         self
     }
 
-    /// Sets a function that is called once per resync period, and returns whether to resync in this period.
+    /// Sets the function that decides whether to resync. The controller calls it once per resync period.
     #[doc(alias = "ShouldResyncFunc")]
     pub fn should_resync(mut self, should_resync: impl FnMut() -> bool + Send + 'static) -> Self {
         self.resync.should_resync = Box::new(should_resync);

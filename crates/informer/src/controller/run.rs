@@ -25,7 +25,7 @@ use crate::{
     status::{FailureCause, InformerError},
 };
 
-/// Name for the work of guests (consistency check and warm start) in error messages.
+/// Name, in error messages, of the work of the consistency check and the warm start.
 const RUN: &str = "a check, a save or a load";
 
 impl<K> Controller<K>

@@ -24,9 +24,10 @@ use crate::{indexer::Snapshot, object::SourceId, reflector::Delta};
 pub(super) struct Unconfirmed {
     /// Sources whose reflector has sent nothing since the saved objects were loaded.
     sources: BTreeSet<SourceId>,
-    /// Number of changes to pop from the queue until the first changes of all sources are in the store.
+    /// Number of changes to pop from the queue until the store contains the first change, list or bookmark
+    /// that each reflector has sent after the load.
     ///
-    /// Later changes are not counted, so a busy watch can't delay the confirmation.
+    /// Changes that are queued later are not counted, so a busy watch can't delay the confirmation.
     left_in_queue: usize,
     /// Reports that the loaded objects are in the store; `None` after the report.
     filled: Option<oneshot::Sender<()>>,
@@ -49,7 +50,7 @@ impl Unconfirmed {
 }
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Queues the lists of a saved store, and reports to `filled` when the store contains them.
+    /// Queues the lists of a saved store, and reports to `filled` when the informer's store contains them.
     pub(super) async fn fill(&mut self, lists: Vec<Delta<K>>, filled: oneshot::Sender<()>) {
         let sources = lists.iter().map(|list| list.source).collect();
         for list in lists {
@@ -79,7 +80,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
         self.listed.len() < self.arrived.len()
     }
 
-    /// Reports, once each, that a warm start's objects are in the store and that the informer has synced.
+    /// Reports that a warm start's objects are in the store, if they are. Reports that the informer has
+    /// synced, if it has. Makes each of the two reports only once.
     pub(super) fn sync(&mut self) {
         if !self.is_listing()
             && let Some(unconfirmed) = &mut self.unconfirmed

@@ -110,7 +110,7 @@ impl Handling {
     }
 }
 
-/// The state of one test: two stores, the index's two handlers, and the remaining operations.
+/// The state of one test: two stores, the index's two handlers, and the operations not yet run.
 struct World {
     script: VecDeque<Operation>,
     pods: IndexerWriter<Pod>,

@@ -58,7 +58,9 @@ impl FactoryBuilder {
         }
     }
 
-    /// Sets the default options for all informers of the type `K`. The options of a request have precedence.
+    /// Sets the default options for all informers of the type `K`.
+    ///
+    /// Options that are passed when an informer is requested from the factory have precedence.
     ///
     /// If two calls for one type set the same option, the later call applies. [`InformerOptions`] has a table
     /// of the precedence. This setting corresponds to `ByObject` in controller-runtime.

@@ -165,7 +165,9 @@ impl SharedInformerFactory {
 
 /// Returns the function that runs an informer until the factory ends it.
 ///
-/// If `follow` returns a value, the informer reacts to changes of its kind's `CustomResourceDefinition`.
+/// When the informer starts, `follow` returns a receiver for the state of the `CustomResourceDefinition` of
+/// the informer's kind. The informer reacts to changes of this state. If `follow` returns `None`, the
+/// informer does not observe the definition.
 pub(super) fn run<K>(
     controller: Controller<K>,
     follow: impl FnOnce() -> Option<Followed> + Send + Sync + 'static,

@@ -202,7 +202,8 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Returns the options that another type `T` of the same kind inherits.
+    /// Returns the options that the type `T`, another Rust type for the kind of `K`, inherits from these
+    /// options.
     pub(super) fn inherited<T>(
         &self,
         transform: impl Fn(&Transform<K>) -> Option<Transform<T>>,

@@ -265,8 +265,8 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Removes the function that runs the informer from `entry`, and returns it with its argument.
-    /// Returns `None` if the function was already removed.
+    /// Removes the function `entry.run`, and returns the function with its argument. Returns `None` if
+    /// `entry` no longer contains this function.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {

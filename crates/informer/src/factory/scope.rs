@@ -93,7 +93,7 @@ impl Selection {
 }
 
 impl Level {
-    /// Returns this level, completed with the values of the less specific level `general`.
+    /// Returns this level. A value that this level does not set is from the less specific level `general`.
     pub(super) fn or(self, general: Self) -> Self {
         Self {
             everywhere: self.everywhere.or(Some(&general.everywhere)),
@@ -101,7 +101,10 @@ impl Level {
         }
     }
 
-    /// Returns the selection for a namespace, completed with the selection for all namespaces.
+    /// Returns the selection for a namespace.
+    ///
+    /// If the selection of this namespace does not set a value, the value is from the selection for all
+    /// namespaces.
     fn of(&self, namespace: &str) -> Selection {
         let named = self.namespaces.as_ref();
         let here = named.and_then(|named| named.get(namespace)).cloned();

@@ -2,8 +2,8 @@
 //!
 //! A store starts a new generation of roots when it applies a complete list from the server. The roots of a
 //! generation share most of their memory. Usually, the task that drops a root also frees it, because this is
-//! fast. After the end of its generation, a large root is freed in Tokio's pool for blocking work. This
-//! module does not free memory itself.
+//! fast. A large root that is dropped after its generation has ended is freed in Tokio's pool for blocking
+//! work. This module does not free memory itself.
 
 use std::sync::{
     Arc,

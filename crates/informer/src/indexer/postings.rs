@@ -69,7 +69,7 @@ impl Postings {
         self.names_from(&Arc::from(value), Bound::Unbounded)
     }
 
-    /// Returns the sorted names of the objects with this value, starting at `from`.
+    /// Returns the sorted names of the objects with this value, from the lower bound `from` on.
     pub(super) fn names_from<'a>(
         &'a self,
         value: &Arc<str>,

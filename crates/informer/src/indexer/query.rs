@@ -93,8 +93,8 @@ impl<K> Snapshot<K> {
 
     /// Finds up to 64 objects that match the plan, and returns those that `selects` accepts.
     ///
-    /// Starts after the name `last`. If more objects may follow, also returns the name to pass as `last`
-    /// next.
+    /// Starts after the name `last`. If more objects may follow, also returns the name that the caller must
+    /// pass as `last` in the next call.
     pub(crate) fn slice(
         &self,
         plan: &Plan,

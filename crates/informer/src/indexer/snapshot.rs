@@ -295,7 +295,7 @@ impl<K> Snapshot<K> {
         self.root.count(source) > limit && !is_its_own()
     }
 
-    /// Returns the object `name`, even if it failed to decode, and its source.
+    /// Returns the object `name` and the object's source, even if the object failed to decode.
     pub(crate) fn entry(&self, name: &ObjectName) -> Option<(SourceId, &Object<K>)> {
         let entry = self.root.entries.get(name)?;
         Some((entry.source(), entry.object()))

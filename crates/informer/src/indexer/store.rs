@@ -245,18 +245,21 @@ impl<K> Root<K> {
         Arc::make_mut(&mut self.counts).entry(source).or_default()
     }
 
-    /// Removes an object, and returns its last state that handlers have received, if any.
+    /// Removes an object from the store and the indices.
+    ///
+    /// Returns the state of the object that handlers last received, if any.
     fn take(&mut self, name: &ObjectName) -> Option<Object<K>> {
         let old = self.entries.remove(name)?;
         self.reindex(name, None, &mut Vec::new());
         self.forget(name, old, true)
     }
 
-    /// Updates the counts after the entry `old` was removed or replaced. Returns the last state of the object
-    /// that handlers have received, if any.
+    /// Updates the counts for the entry `old`, which the caller has removed or replaced.
     ///
     /// If `by_source` is true, the object count of `old`'s source decreases by one. The caller must pass
     /// false if an entry of the same source replaced `old`.
+    ///
+    /// Returns the state of the object that handlers last received, if any.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();
@@ -270,7 +273,7 @@ impl<K> Root<K> {
         self.broken.remove(name).flatten()
     }
 
-    /// Updates the object's values in all indices, or removes the object if `state` is `None`.
+    /// Updates the object's values in all indices. If `state` is `None`, removes the object from all indices.
     fn reindex(
         &mut self,
         name: &ObjectName,

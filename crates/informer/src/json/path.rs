@@ -1,7 +1,7 @@
 //! Finds the path of the value at which decoding failed, from the position in a `serde_json` error.
 //!
-//! The decoder does not use a deserializer that records paths, such as `serde_path_to_error`, because Rust
-//! would compile the decoding of each type twice.
+//! After a failure, the decoder does not decode again with a deserializer that records paths, such as
+//! `serde_path_to_error`. A second deserializer would double the compiled decoding code of each type.
 
 use std::fmt::Write;
 

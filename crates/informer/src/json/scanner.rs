@@ -105,7 +105,7 @@ pub(super) fn value_end(bytes: &[u8]) -> Option<usize> {
 }
 
 impl ValueScanner {
-    /// Scans the next chunk, and returns the index after the value if its end is found.
+    /// Scans the next chunk. If the value ends in this chunk, returns the index of the byte after the value.
     pub(crate) fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         self.scan_with(*LEVEL, bytes)
     }
@@ -172,8 +172,8 @@ impl ValueScanner {
 
     /// Updates the depth for each bracket in a block.
     ///
-    /// If the value ends in the block, returns the index in the block after the end of the value. Otherwise
-    /// returns `None`.
+    /// If the value ends in the block, returns the index of the first byte after the value, relative to the
+    /// start of the block. Otherwise returns `None`.
     ///
     /// Bit `i` of `opening` is set if byte `i` of the block is an opening bracket. `closing` contains the
     /// closing brackets in the same way.

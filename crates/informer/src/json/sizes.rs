@@ -176,10 +176,10 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
-    /// Decodes a type that parses a string, such as base64 data, and estimates its heap bytes.
+    /// Decodes a string into a value, such as base64 data into bytes, and estimates the value's heap bytes.
     ///
-    /// The estimate is the size of decoded base64, three quarters of the string's length; or zero if the
-    /// type is smaller than a `Vec`.
+    /// The estimate is three quarters of the string's length, which is the size of decoded base64. If the
+    /// type of the value is smaller than a `Vec`, the estimate is zero.
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {

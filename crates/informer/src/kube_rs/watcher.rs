@@ -110,8 +110,8 @@ struct Words<K> {
     gone: BTreeMap<ObjectName, Shared<K>>,
     /// Last state that kube received of each object.
     ///
-    /// A deletion event contains this state if the final one does not decode. The map is empty if the cache
-    /// decodes objects before it stores them.
+    /// The deletion event of an object contains this state if the object's final state does not decode. The
+    /// map is empty if the cache decodes objects before it stores them.
     given: BTreeMap<ObjectName, Object<K>>,
 }
 

@@ -141,7 +141,7 @@ pub(crate) trait SampledWorkQueue: Send + Sync {
     fn sample(&self) -> WorkQueueSample;
 }
 
-/// A standalone reflector has only a status, because it has no cache and no handlers.
+/// The values of a standalone reflector: only its status, because it has no cache and no handlers.
 impl Sampled for StatusReader {
     fn sample(&self) -> InformerSample {
         InformerSample {

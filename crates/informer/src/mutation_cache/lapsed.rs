@@ -107,7 +107,7 @@ impl Listeners {
     }
 }
 
-/// Registration of one [`Lapsed`] stream, which is removed on drop.
+/// Registration of one [`Lapsed`] stream. Dropping this value removes the registration.
 struct Listener<K> {
     overlay: MutationCache<K>,
     id: u64,

@@ -212,8 +212,8 @@ impl<K: Resource> Layer<K> {
             .collect()
     }
 
-    /// Drops the superfluous local writes and deletions ([`Self::settle`]), and returns the number of the
-    /// remaining writes.
+    /// Calls [`Self::settle`] to drop outdated local writes and deletions, and returns the number of local
+    /// writes that the layer still contains.
     pub(super) fn pending(&mut self, cache: &Snapshot<K>) -> usize {
         self.settle(cache);
         self.written.len()

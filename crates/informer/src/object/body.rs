@@ -384,7 +384,8 @@ pub(crate) type ObjectAfter<'a, K> = &'a dyn Fn(Option<&ObjectName>) -> Option<O
 pub(crate) trait Housekeeping<K>: Send {
     /// Records an added or updated object for compression.
     ///
-    /// The compression starts at the next call of [`paused`](Self::paused) or earlier.
+    /// The compression starts when enough objects are recorded, at the latest with the next call of
+    /// [`paused`](Self::paused).
     fn handed_on(&mut self, object: &Object<K>);
 
     /// Starts the compression of all objects that were passed to [`handed_on`](Self::handed_on).
@@ -392,8 +393,8 @@ pub(crate) trait Housekeeping<K>: Send {
     /// The reflector calls this method before it sends a bookmark to the store.
     fn paused(&mut self);
 
-    /// Creates a compression dictionary if necessary, and compresses the objects of `staged` with a new
-    /// dictionary.
+    /// Creates a compression dictionary if one is due. If there is a new dictionary, compresses the objects
+    /// of `staged` with it.
     ///
     /// The reflector calls this method after it has decoded objects. `staged` returns the received objects of
     /// the list in progress, and `more_comes` is whether the server will send more objects of this list.

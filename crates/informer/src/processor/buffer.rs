@@ -68,7 +68,8 @@ impl Caller {
 
 struct State<K> {
     waiting: Waiting<K>,
-    /// Summary of the waiting notifications while another thread splits them into single events.
+    /// Summary of the waiting notifications while another thread splits them into single events; otherwise
+    /// `None`.
     ///
     /// The listener receives no notification during the split.
     unfolding: Option<Unfolding>,
@@ -106,7 +107,9 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Summary of the waiting notifications while another thread merges new notifications into them.
+/// Summary of the waiting notifications that were moved to another thread.
+///
+/// The thread merges new notifications into them.
 struct Unfolding {
     messages: usize,
     /// Sequence number of the oldest waiting notification, and the time when its changes were applied to the
@@ -359,9 +362,10 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Returns whether the next event may be delivered, and counts the event as delivered if so.
+    /// Returns whether the listener may deliver its next event. If so, counts the event as delivered.
     ///
-    /// If the result is false, the caller must discard the remaining events.
+    /// Returns false after the buffer was closed with [`Closing::Discard`]. The listener must then discard
+    /// the undelivered events of its current notification.
     pub(crate) fn may_tell(&self) -> bool {
         let mut state = self.state.lock();
         let may = state.closing != Some(Closing::Discard);

@@ -186,7 +186,8 @@ struct Merged<K> {
     ///
     /// While it is set, no message about a single object waits.
     whole: Option<Position>,
-    /// Number of waiting resync messages, plus the number of waiting events from expanded resyncs.
+    /// Number of waiting resync messages. Each waiting event of a resync that was expanded into single events
+    /// counts as one message.
     resyncs: usize,
 }
 

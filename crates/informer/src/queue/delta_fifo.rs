@@ -172,7 +172,8 @@ impl<K> DeltaFifo<K> {
 
     /// Removes and returns the first key with all its deltas; `None` if no key is queued.
     ///
-    /// Drops the bookmarks that are queued before the key. [`pop_batch`](Queue::pop_batch) returns them.
+    /// Drops the bookmarks that are queued before the key. [`pop_batch`](Queue::pop_batch) does not drop
+    /// bookmarks; it returns them.
     #[doc(alias = "Pop")]
     pub fn pop(&mut self) -> Option<Popped<K>> {
         loop {

@@ -221,7 +221,7 @@ impl Sync {
 
     /// Records that an item of a source was popped.
     ///
-    /// Returns whether the item was the last unpopped item of the source's first list.
+    /// Returns whether this pop removed the last item of the source's first list from the queue.
     fn popped(&mut self, source: u32) -> bool {
         match self.0.get_mut(&source) {
             None | Some(0) => false,

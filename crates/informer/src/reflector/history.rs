@@ -129,8 +129,8 @@ impl History {
 
     /// Records that a watch from the last revision expired.
     ///
-    /// If the previous watch that expired or sent unusable data also started from this revision, the method
-    /// also records that the server can't serve this revision.
+    /// If an earlier watch from the same revision has already expired or sent unusable data, the method also
+    /// records that the server can't serve this revision.
     pub(super) fn expired(&mut self) {
         self.is_unavailable |= self.is_stuck_at(&self.last);
         self.stuck();

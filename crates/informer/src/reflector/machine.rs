@@ -384,10 +384,10 @@ impl Machine {
         }
     }
 
-    /// Records a failure, and returns the request for `next`, or a pause before this request.
+    /// Records a failure. Returns either the request for `next`, or a pause before this request.
     ///
-    /// Returns the request only for the first failure since the start, since a server outage, or since a
-    /// period without failures (`BackoffConfig::reset_after`).
+    /// There is no pause for the first call after the start, after a server outage, or after a period of
+    /// `BackoffConfig::reset_after` without failures.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {

@@ -103,8 +103,8 @@ macro_rules! request_methods {
             self
         }
 
-        /// Sets the pauses between failed attempts. See [`BackoffConfig`](crate::reflector::BackoffConfig)
-        /// for the defaults.
+        /// Sets the pauses before the reflector retries a failed request. See
+        /// [`BackoffConfig`](crate::reflector::BackoffConfig) for the defaults.
         pub fn backoff(mut self, backoff: crate::reflector::BackoffConfig) -> Self {
             self.$($path).+.backoff = Some(backoff);
             self

@@ -99,11 +99,10 @@ impl Probe {
         self.not_before = Some(clock::after(watched, self.put_off));
     }
 
-    /// Records that the required probe was answered or failed permanently.
+    /// Records that a probe was answered or failed permanently, and that no probe is required anymore.
     ///
-    /// Returns true if an event was out of order ([`Probe::suspect`]) and this is the first call since that
-    /// event. Returns true at most once between two lists, because further events out of order require no
-    /// probe.
+    /// Returns true if the probe was required because an event was out of order ([`Probe::suspect`]). This
+    /// happens at most once between two lists.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;

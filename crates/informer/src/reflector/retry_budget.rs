@@ -19,7 +19,7 @@ const RESET_AFTER: Duration = Duration::from_secs(60);
 /// A series ends after [`RESET_AFTER`] without an error.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
-    /// Time after the first error of a series during which retries are allowed. Zero disables retries.
+    /// Time for which retries are allowed, starting at the first error of a series. Zero disables retries.
     max: Duration,
     /// Time of the series' first error, and the end of the pause after its last error.
     series: Option<(Instant, Instant)>,

@@ -38,7 +38,7 @@ use crate::{
     transport::{self, Body, Class, ListOptions},
 };
 
-/// Time for the store to accept a change before the status reports the store as full.
+/// Maximum time for the store to accept a change. After this time, the status reports the store as full.
 const FULL_AFTER: Duration = Duration::from_secs(1);
 
 /// The reason why the current list or watch does not continue.
@@ -236,7 +236,7 @@ where
         })
     }
 
-    /// Reports that a LIST has failed after `objects` objects, and returns the next action.
+    /// Handles the failure of a LIST that has received `objects` objects, and returns the next action.
     fn list_failed(&mut self, list: List<K>, error: transport::Error, objects: usize) -> Action {
         let error = self.failed(error, None);
         let action = self.machine.list_failed(&error, Instant::now());
@@ -245,7 +245,7 @@ where
     }
 
     /// Keeps `list` if `next`, the next action, repeats the LIST at once. Otherwise, reports that the LIST
-    /// ended without success, after `objects` objects.
+    /// received `objects` objects and ended without success.
     ///
     /// The metrics and the log thereby report a LIST and its immediate repetition as one LIST.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
@@ -332,8 +332,8 @@ where
     /// dictionary.
     ///
     /// Does nothing if the cache does not compress objects. `list` is the list in progress, if any.
-    /// `more_comes` is whether the server will send more objects of this list. If true, a dictionary is due
-    /// only after more objects.
+    /// `more_comes` is whether the server will send more objects of this list. If true, the minimum number of
+    /// objects for a dictionary is higher.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();

@@ -93,8 +93,9 @@ impl Streaming {
 
     /// Suspends streaming lists for [`ASKED_AGAIN_AFTER`].
     ///
-    /// Called after a streaming list was rejected or too slow, or after [`ATTEMPTS`] consecutive streaming
-    /// lists were incomplete.
+    /// The reflector calls this method when it sends a LIST instead of a streaming list, for example because
+    /// the server has rejected the streaming list, and when [`ATTEMPTS`] consecutive streaming lists were
+    /// incomplete.
     pub(super) fn refused(&mut self, now: Instant) {
         self.failed = 0;
         self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));

@@ -91,7 +91,8 @@ async fn a_second_run_of_a_reflector_delivers_another_epoch() {
 
 /// A test server whose first two watches lose their connection.
 ///
-/// Each later watch opens after 60 seconds, and sends a 410 error 0.5 seconds later.
+/// The server responds to each later watch request after 60 seconds, and sends a 410 error 0.5 seconds after
+/// the response.
 #[derive(Clone, Default)]
 struct Overloaded(Arc<Mutex<u32>>);
 

@@ -215,7 +215,7 @@ macro_rules! keeping_methods {
         /// it once, to the log and to the error handler. From then on, the object is counted in
         /// [`Status::broken`](crate::status::Status::broken). Each later
         /// [`Snapshot`](crate::indexer::Snapshot) of the cache omits it from iteration, counts and indices.
-        /// The [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences to a cache
+        /// The [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences from a cache
         /// of decoded objects.
         ///
         /// A new dictionary replaces the current one if the newest objects compress badly: if their ratio of

@@ -50,7 +50,7 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    /// Determines which changes the handler receives, for example the unchanged objects of each list.
+    /// Determines whether the handler also receives the unchanged objects of each list.
     pub(crate) delivery: Delivery,
 }
 

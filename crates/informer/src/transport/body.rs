@@ -79,7 +79,7 @@ impl Body {
         }
     }
 
-    /// Returns [`Late`] after `deadline`, and otherwise wakes the task at `deadline` or earlier.
+    /// Returns [`Late`] if `deadline` has passed. Otherwise, schedules a wake-up no later than `deadline`.
     fn poll_deadline(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<Late> {
         let timer = self
             .timer

@@ -162,7 +162,7 @@ impl Error {
     /// Returns the next request of a reflector after this error has ended an open watch.
     ///
     /// The result does not apply to an error of a watch request, which occurs before the watch is open. After
-    /// such an error, the first matching line of this list determines the next request of the reflector:
+    /// such an error, the first matching rule determines the next request of the reflector:
     /// - After [`Class::Expired`]: a list.
     /// - After [`Class::TooManyRequests`], [`Class::ConnectionRefused`], [`Class::Connection`], or any error
     ///   with a [`retry_after`](Self::retry_after): the same watch.
@@ -170,7 +170,7 @@ impl Error {
     ///   first ten minutes of such errors, later a list.
     /// - After any other error: a list.
     ///
-    /// The list does not apply to a timeout of the response headers: see
+    /// These rules do not apply to a timeout of the response headers: see
     /// [`TimeoutConfig::watch_headers`](crate::reflector::TimeoutConfig::watch_headers).
     pub fn retry(&self) -> Retry {
         match self.class {

@@ -33,7 +33,7 @@ impl ListBudget {
         }
     }
 
-    /// Counts one page, before the request for the page.
+    /// Counts one page. The caller must call this method before it requests the page.
     ///
     /// # Errors
     /// Returns an error if the list already has the maximum number of pages.
@@ -69,7 +69,7 @@ impl ListBudget {
         Ok(())
     }
 
-    /// Adds received bytes, and checks the time limit of the list.
+    /// Adds `bytes` to the number of bytes received for the list, and checks the limits of bytes and time.
     ///
     /// # Errors
     /// Returns an error if the list has too many bytes or takes too long.

@@ -2,7 +2,7 @@
 //! or store objects.
 //!
 //! Guarantees: a list ends with [`AfterPage::Endless`] if the server repeats a continue token. A list
-//! restarts at most once.
+//! restarts at most once, after its continue token has expired.
 
 use std::{
     collections::BTreeSet,

@@ -92,7 +92,7 @@ impl Drop for Lock {
     }
 }
 
-/// Path of a writer's temporary file, which is removed on drop, unless it was renamed.
+/// Path of a writer's temporary file. Drop removes the file, unless the writer has renamed it.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {

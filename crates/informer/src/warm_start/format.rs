@@ -467,7 +467,7 @@ pub(super) fn damaged(what: impl Into<String>) -> ColdReason {
     ColdReason::Damaged(what.into())
 }
 
-/// Shortens `text` from a file to one line for an error message.
+/// Shortens `text` to one line, for an error message.
 pub(super) fn said(text: &str) -> String {
     one_line(text, SAID_BYTES)
 }

@@ -220,7 +220,8 @@ impl<K: Resource> Snapshotter<K> {
     }
 }
 
-/// Returns a file name, such as `pods-0123456789abcdef.jsonl`, with a checksum of `what`.
+/// Returns a file name of `plural` and a checksum of the texts in `what`, such as
+/// `pods-0123456789abcdef.jsonl`.
 fn file_name<'a>(plural: &str, what: impl Iterator<Item = &'a str>) -> String {
     let mut checksum = Checksum::new();
     for text in what {

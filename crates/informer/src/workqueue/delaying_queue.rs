@@ -76,8 +76,9 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the earliest time at which a delayed item is queued, if any. The time is a duration since the
-    /// origin that the caller selects.
+    /// Returns the earliest time at which a delayed item is queued, or `None` if no item is delayed.
+    ///
+    /// The time is the duration that was passed to [`DelayingQueue::add_at`].
     pub(super) fn earliest(&self) -> Option<Duration> {
         self.calendar.first_key_value().map(|(due, _)| due.at)
     }
@@ -93,8 +94,9 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.len()
     }
 
-    /// Returns each delayed item and the time at which it is queued, earliest first. The time is a duration
-    /// since the origin that the caller selects.
+    /// Returns each delayed item and the time at which it is queued, earliest first.
+    ///
+    /// The times are the durations that were passed to [`DelayingQueue::add_at`].
     pub(super) fn delayed(&self) -> impl Iterator<Item = (&T, Duration)> {
         self.calendar.iter().map(|(due, item)| (item, due.at))
     }

@@ -40,7 +40,7 @@ pub(super) struct State<T> {
     pub(super) given_up: u64,
     /// Value of the metric `workqueue_retries_total`: the number of accepted additions with a delay.
     ///
-    /// As in client-go, additions with a delay of zero count, and the reason for a delay does not matter.
+    /// As in client-go, additions with a delay of zero are included. The reason for a delay does not matter.
     pub(super) retries: u64,
 }
 
@@ -78,7 +78,7 @@ impl<T: Clone + Eq + Hash> Shared<T> {
 
     /// Runs `operation` under the lock, and then wakes the tasks that wait for its effects.
     ///
-    /// Before it runs `operation`, it queues the items whose delay has ended.
+    /// Before `operation` runs, this method queues the items whose delay has ended.
     pub(super) fn operate<R>(&self, operation: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
         let earliest = state.delaying.earliest();

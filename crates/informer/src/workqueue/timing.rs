@@ -46,7 +46,7 @@ impl<T: Clone + Eq + Hash> Timing<T> {
         Some(WorkQueueObserved::Worked(started.elapsed()))
     }
 
-    /// Writes the total and longest working times of items in work into `sample`.
+    /// Writes the sum and the maximum of the working times of all unfinished items into `sample`.
     pub(super) fn sample(&self, sample: &mut WorkQueueSample) {
         let now = Instant::now();
         let ages = self.running.values().map(|started| now - *started);

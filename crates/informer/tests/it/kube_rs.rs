@@ -120,7 +120,8 @@ impl Running {
         }
     }
 
-    /// Returns a running controller of config maps, also triggered by changes of the pods that they own.
+    /// Returns a running controller that reconciles config maps. A change of a pod triggers a reconciliation
+    /// of the config map that owns the pod.
     fn controller(&self) -> Noting {
         let owned = kube_rs::watcher(self.pods.subscribe().unwrap()).touched_objects();
         let controller = kube_rs::controller(self.maps.subscribe().unwrap());

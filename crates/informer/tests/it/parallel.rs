@@ -84,7 +84,8 @@ struct Looking(Arc<Told>);
 #[derive(Default)]
 struct Told {
     lines: Mutex<Vec<String>>,
-    /// Number of events after which the handler pauses; 0 means never.
+    /// When the handler has received this number of events, it pauses until `goes_on` is notified. 0 means
+    /// that the handler never pauses.
     stops_at: usize,
     stopped: Notify,
     goes_on: Notify,

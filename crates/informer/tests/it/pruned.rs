@@ -50,7 +50,7 @@ where
     SharedInformer::<K>::builder(ListWatch::<K>::new(server.client())).rng_seed(1)
 }
 
-/// Runs an informer, calls `look` after the sync, and stops when `look` completes.
+/// Runs an informer, calls `look` after the sync, and stops the informer when `look` completes.
 async fn while_it_runs<K>(builder: Builder<K>, look: impl AsyncFnOnce(&SharedInformer<K>))
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,

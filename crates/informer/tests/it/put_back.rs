@@ -157,7 +157,7 @@ async fn check_applied(building: Builder<Pod>, what: &str) {
     informer.stop().await;
 }
 
-/// The restored server's list has a higher revision than the program waits for, but not the awaited change.
+/// The restored server's list has a higher revision than the awaited one, but lacks the awaited change.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went_back() {
     for way in [InitialList::Streaming, InitialList::List] {

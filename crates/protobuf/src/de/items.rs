@@ -74,7 +74,8 @@ impl<'de, 'c> Items<'de, 'c> {
 impl<'de> SeqAccess<'de> for &mut Items<'de, '_> {
     type Error = Error;
 
-    /// Returns the number of remaining items, or `None` for a list that can be packed.
+    /// Returns the number of items that the visitor has not received yet, or `None` for a list that can be
+    /// packed.
     #[inline]
     fn size_hint(&self) -> Option<usize> {
         (!self.is_packable()).then_some(self.left)

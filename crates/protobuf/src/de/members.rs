@@ -399,7 +399,7 @@ fn run<'de>(
     })
 }
 
-/// Returns an error whose JSON path contains the name of the field.
+/// Converts `error`, and adds the name of the field to its JSON path.
 #[cold]
 fn below(error: WireError, field: &Field) -> Error {
     Error::from(error).below(Step::Member(field.name.to_owned()))

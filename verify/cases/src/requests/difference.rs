@@ -1,4 +1,4 @@
-//! A command to which the two servers have responded differently.
+//! A command to which kube-apiserver and the embedded server have responded differently.
 
 use crate::{
     answer::{Answer, Response},
@@ -12,7 +12,7 @@ pub(super) struct Difference {
     pub(super) script: String,
     /// The answers of kube-apiserver and of the embedded server.
     pub(super) answers: [Answer; 2],
-    /// Their texts.
+    /// The texts of these answers, in the same order.
     pub(super) texts: [String; 2],
 }
 
@@ -51,7 +51,7 @@ impl Difference {
         Some((real.response()?, embedded.response()?))
     }
 
-    /// Returns the command, and the lines that only one of the servers sent.
+    /// Returns the command, and the lines of both answers without the first and the last ones that are equal.
     ///
     /// A line of kube-apiserver starts with `-`, and a line of the embedded server with `+`.
     pub(super) fn report(&self) -> String {

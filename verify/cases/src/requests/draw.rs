@@ -1,8 +1,9 @@
 //! Draws programs of requests.
 //!
-//! Guarantees: a seed always yields the same program. The speed of a server does not affect its responses: a
-//! request that reads a watch cache without waiting for the latest state follows a request that waits for
-//! this state.
+//! Guarantees:
+//! - A seed always yields the same program.
+//! - The speed of a server does not affect its responses. Before a request that can read an old state from a
+//!   watch cache, the program sends a request that waits until the cache has the latest state.
 
 use std::fmt::Write as _;
 
@@ -111,7 +112,7 @@ impl Program {
     }
 }
 
-/// Returns the text of a list that waits until the watch cache has the latest state.
+/// Returns the text of a list request. The server responds when its watch cache has the latest state.
 fn fresh(kind: &Kind, word: &str) -> String {
     format!("> {word}GET {}", kind.path)
 }
@@ -177,9 +178,7 @@ impl Unit {
         }
     }
 
-    /// Sends the unit's last request as a user without permissions.
-    ///
-    /// In a unit with two lists, the first list is not changed, because it must wait for the latest state.
+    /// Adds the token of a user without permissions to the unit's last request.
     fn forbid(&mut self) {
         let start = self.text.rfind("\n\n> GET ").map_or(0, |at| at + 2);
         let end = self.text[start..].find('\n');

@@ -1,4 +1,5 @@
-//! Runs a program on both servers, and finds the first command with different responses.
+//! Runs a sequence of commands on kube-apiserver and on the embedded server, and finds the first command with
+//! different responses.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +32,8 @@ pub(super) struct Outcome {
     pub(super) compared: usize,
     /// Names of the intentional differences.
     ///
-    /// The comparison ends after an intentional difference that may have changed an object.
+    /// The comparison ends after an intentional difference if a server may have changed an object in response
+    /// to the command.
     pub(super) known: Vec<&'static str>,
     /// The first difference that is not intentional.
     pub(super) difference: Option<Difference>,

@@ -137,7 +137,7 @@ impl Listener {
         repeats.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns whether the test blocks the handler's current or next callback.
+    /// Returns whether the handler's callbacks wait until the test releases the handler.
     pub(super) fn is_held(&self) -> bool {
         *self.held.borrow()
     }

@@ -84,9 +84,10 @@ impl Alignment {
     }
 }
 
-/// Returns the divergences that explain the differences, or `None` if a difference is unexplained.
+/// Returns the divergences that explain all differences between the two lists of requests after an operation.
 ///
-/// Also returns `None` if the two stores differ, unless [`Alignment::parts`] permits it.
+/// Returns `None` if a difference is unexplained. Also returns `None` if the stores of client-go and the
+/// library differ and [`Alignment::parts`] is `false`.
 pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     let (theirs, their_store) = split(moment.their()?.text()?)?;
     let (ours, our_store) = split(moment.our().text()?)?;
@@ -200,7 +201,7 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Matches a probe (a list of one object) that the library sends while its watch is open.
+    /// Matches a probe (a list of one object) that only the library sends, while its watch is open.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
@@ -307,10 +308,12 @@ impl<'a> Pair<'a> {
             || lists.any(|request| revision(request.asked) == at)
     }
 
-    /// Returns whether, from the requests `i` and `j` on, client-go watches from an older revision than the
+    /// Returns whether the next watch of client-go starts at an older revision than the next watch of the
     /// library, because the library has listed the newest state.
     ///
-    /// The stores of client-go and the library are then not comparable.
+    /// If so, the stores of client-go and the library are not comparable.
+    ///
+    /// `i` is the index of client-go's next request, and `j` is the index of the library's next request.
     fn is_behind(&self, i: usize, j: usize) -> bool {
         let no_page = |request: &&Request<'_>| !is_page(request.asked);
         let their = self.theirs[i..].iter().find(no_page);
@@ -330,9 +333,9 @@ impl<'a> Pair<'a> {
 
     /// Returns how many of the library's requests replace client-go's request `i`, a streaming list.
     ///
-    /// The requests start at index `j`: all pages of a list, with `pause` before the first page, and a watch.
-    /// Returns `None` if client-go's request is not a streaming list, or if the library's requests do not
-    /// replace it.
+    /// The library's requests start at index `j`. They must request all pages of a list, and then a watch.
+    /// The pause before the first page must be `pause`. Returns `None` if client-go's request is not a
+    /// streaming list, or if the library's requests do not replace it.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;

@@ -1,10 +1,11 @@
 //! Connects client-go's reflector to an embedded server. The reflector runs in the oracle, which is a
 //! separate Go process.
 //!
-//! A test sequence is a list of operations, which change objects of the server or inject faults. The oracle
-//! sends a JSON line to this module in each of three cases: the module must execute the next turn of an
-//! operation, the reflector sends a request to the server, or the reflector has closed a response body. In
-//! the first two cases, this module responds with a JSON line.
+//! A test sequence is a list of operations, which change objects of the server or inject faults. An operation
+//! has one or two steps, called turns. The oracle sends a JSON line to this module in each of these cases:
+//! - The next turn is due. This module executes the turn, and responds with a JSON line.
+//! - The reflector sends a request to the server. This module responds with a JSON line.
+//! - The reflector has closed a response body. This module does not respond.
 
 use std::time::Duration;
 
@@ -24,8 +25,8 @@ use crate::{
 enum Heard {
     /// Request of the oracle to this module to execute one turn of an operation.
     ///
-    /// An operation has one or two turns. A turn injects faults into the server, and then lets virtual time
-    /// pass.
+    /// An operation has one or two turns. The first turn changes objects and injects faults. The second turn
+    /// only injects faults. After each turn, the oracle lets virtual time pass.
     Operates {
         at: u64,
         operation: usize,
@@ -58,7 +59,7 @@ impl Conversation {
         }
     }
 
-    /// Appends the requests received since the previous call to the last entry of `said`.
+    /// Takes the recorded requests from the host, and appends them to the last entry of `said`.
     fn note(&mut self) {
         let lines = self.host.take();
         if let Some(said) = self.said.last_mut() {

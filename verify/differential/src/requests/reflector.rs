@@ -43,7 +43,7 @@ use crate::{
 const PAGE_SIZE: u32 = 2;
 /// Timeout of all watches, longer than any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
-/// Capacity in frames of a response body's channel, which no sequence fills.
+/// Capacity, in frames, of the channel of each response body. No sequence fills the channel.
 const MANY: usize = 256;
 
 /// A frame of a response body, or the I/O error of a failed connection.

@@ -129,7 +129,7 @@ impl Trigger {
 }
 
 impl Twist {
-    /// Returns `events`, one JSON event per line, with this change applied to each event.
+    /// Applies the change `self` to each of `events`, one JSON event per line, and returns the results.
     pub(super) fn apply(self, events: &str) -> String {
         let twisted = events.lines().filter_map(|line| {
             let mut event: Value = serde_json::from_str(line).ok()?;

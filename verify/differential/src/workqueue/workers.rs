@@ -336,7 +336,7 @@ impl Workers {
         }
     }
 
-    /// Records which behaviors of drain tasks and waiting workers the operation shows.
+    /// Records the behaviors of drain tasks and waiting workers after an operation of type `verb`.
     ///
     /// Also records each violated guarantee, for example that a worker waits although an item is queued.
     /// `drained_before` is the number of drain tasks that had ended before the operation.

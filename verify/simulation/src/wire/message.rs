@@ -54,7 +54,9 @@ impl Converter {
         lines
     }
 
-    /// Returns the line of a list, or nothing for a watch or an incomplete list. Called after the last chunk.
+    /// Returns the line of a list, or nothing for a watch or an incomplete list.
+    ///
+    /// The caller must call this method after the last chunk of the response.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         if self.is_watch {
             return Vec::new();

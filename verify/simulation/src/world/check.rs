@@ -42,7 +42,7 @@ const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 ///
 /// [`PER_MINUTE`] is added for each started minute of the period.
 const BURST: usize = 30;
-/// Requests that each source (reflector) may send per started minute, in addition to [`BURST`].
+/// Number of requests that each source (reflector) may send per started minute, in addition to [`BURST`].
 const PER_MINUTE: usize = 20;
 
 /// Value of the label `v` in pods that replace objects that failed to decode.
@@ -195,7 +195,7 @@ impl<K: Stored> World<'_, K> {
 
     /// Checks the result of a task that waited until the cache contained the task's own write.
     ///
-    /// Returns the error of the result only if no fault can be its cause.
+    /// Returns the task's error, if any. Ignores the error if an earlier fault can be the cause of the error.
     fn check_read(&mut self, read: Result<(), Wrong>) -> Result<(), Wrong> {
         self.outcome.seen.checked("read of an own write");
         if self.harm.is_empty() { read } else { Ok(()) }

@@ -57,7 +57,9 @@ impl InformerMetrics for Unheard {
     fn observe(&self, _: Observed) {}
 }
 
-/// Creates and starts an informer. `bug` is a bug that the run adds on purpose; `seed` seeds random choices.
+/// Creates and starts an informer, with the deliberate defect `bug`, if any.
+///
+/// `seed` is the seed of the informer's random generator.
 pub(super) fn start<K: Stored>(
     setting: &Setting,
     bug: Option<Bug>,

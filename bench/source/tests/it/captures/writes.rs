@@ -15,7 +15,7 @@ pub(crate) enum Body {
     ProtobufEvents,
 }
 
-/// A write of kube-apiserver's encoder. Several consecutive short writes can be combined into one value.
+/// A write of kube-apiserver's encoder, or several consecutive short writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) bytes: usize,

@@ -154,7 +154,8 @@ impl Cost {
 // === impl Place ===
 
 impl<'d> Place<'d> {
-    /// Finds the container that `path` names; the last segment of the path is the key.
+    /// Returns the place that `path` names: the object or list at the path without its last segment, and the
+    /// last segment as the key.
     fn of(document: &'d mut Value, path: &str) -> Result<Place<'d>, Failure> {
         let (_, pointer) = path.split_once('/').ok_or(Failure::Inapplicable)?;
         let mut container = document;

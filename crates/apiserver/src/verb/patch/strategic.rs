@@ -81,7 +81,7 @@ pub(super) fn merge_map(
     Ok(())
 }
 
-/// Merges the patch's member `name`, which is not a directive, into `original`.
+/// Merges one member of a patch into `original`: the member `name` with the value `value`.
 fn merge_member(
     original: &mut Map<String, Value>,
     name: String,

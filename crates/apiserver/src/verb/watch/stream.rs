@@ -27,7 +27,7 @@ use crate::watch_cache::{Delivery, Filter, Receiver, WatcherId};
 /// Interval between bookmarks (`defaultBookmarkFrequency` in Kubernetes' `cacher.go`).
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
-/// Time before the deadline of a watch at which the final bookmark is sent.
+/// Time from the final bookmark of a watch to the deadline of the watch.
 ///
 /// The value is the same as in the function `nextBookmarkTime` of Kubernetes' `cache_watcher.go`.
 const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);

@@ -8,8 +8,8 @@
 //! - the times of the lines never decrease. A line shows the time at which its step was observed, or the
 //!   previous line's time if that is later;
 //! - with at most [`FEW`] pods, every step has a line;
-//! - with more pods, the first [`FIRST`] steps of each kind and loop have a line. Later steps share summary
-//!   lines, which state the number of steps so far;
+//! - with more pods, each of the first [`FIRST`] steps of one kind in one loop has a line. Later steps share
+//!   summary lines, which state the number of steps so far;
 //! - an exception is [`Kind::NotMine`], the kind of a step that ignores a pod without a node: only the first
 //!   step of this kind per loop has a line.
 
@@ -28,19 +28,21 @@ pub(super) const HOLD: Duration = Duration::from_millis(30);
 /// Maximum number of pods for which every step has its own line.
 const FEW: u32 = 12;
 
-/// Number of steps of each kind and loop that have a line of their own, if there are more than [`FEW`] pods.
+/// Number of steps of one kind and one control loop that have their own lines.
 ///
-/// These are the earliest steps. Later steps share summary lines. For the kind [`Kind::NotMine`], only the
-/// first step has its own line.
+/// These are the earliest steps. Later steps share summary lines. The limit applies only if there are more
+/// than [`FEW`] pods. For the kind [`Kind::NotMine`], only the first step has its own line.
 const FIRST: u64 = 3;
 
-/// Approximate number of summary lines per kind and loop, if there are more than [`FEW`] pods.
+/// Approximate number of summary lines for the steps of one kind that one control loop reports.
+///
+/// Summary lines exist only if there are more than [`FEW`] pods.
 const SUMS: u64 = 10;
 
 /// The reported steps that are not printed yet.
 pub(super) struct Narration {
     began: Instant,
-    /// Number of steps of one kind and loop that share a summary line.
+    /// Number of steps that share a summary line. These steps have the same kind and control loop.
     every: u64,
     arrived: u64,
     /// Time of the most recently returned line, since the start of the demo.

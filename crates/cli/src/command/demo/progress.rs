@@ -34,8 +34,7 @@ struct Milestone {
     what: &'static str,
 }
 
-/// Number of objects for which a loop must report a step of the milestone's kind before the milestone is
-/// reached.
+/// Number of objects for which a loop must report a certain kind of step, so that a milestone is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,
@@ -68,7 +67,7 @@ const MILESTONES: [Milestone; 14] = [
     milestone(Loop::Deployment, Kind::AllReady, Times::Once, "the Deployment says that all replicas are ready"),
 ];
 
-/// A step of the demo that fewer objects have reached than required.
+/// A milestone that the demo has not reached, because only `has` of `wanted` objects have the required step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
     milestone: Milestone,

@@ -303,7 +303,8 @@ impl World {
 
     /// Removes the demo's objects, and returns a summary.
     ///
-    /// If the control loops write (`act`), also removes the nodes, and deletes pods with grace period 0.
+    /// `act` is whether the control loops write. If true, this method also removes the demo's nodes, and its
+    /// delete request for the pods sets the grace period to 0.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;

@@ -33,7 +33,7 @@ use crate::control_plane::{
 /// Names of the nodes that [`Controllers::open`] creates.
 pub(super) const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// Time after which [`Controllers::run`] logs a warning that the caches are not filled yet.
+/// Maximum time that [`Controllers::run`] waits for the caches before it logs that they are not filled yet.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Pause between the warning that the caches are not filled yet and the next wait for the caches.

@@ -92,7 +92,8 @@ impl fmt::Display for SeedObjects {
     }
 }
 
-/// Returns whether the server stores objects of the kind. These kinds support both `create` and `list`.
+/// Returns whether the server stores objects of the kind, that is, whether the kind supports `create` and
+/// `list`.
 pub(super) fn is_stored(kind: &Kind) -> bool {
     let has = |verb: &str| kind.verbs.iter().any(|served| served == verb);
     has("create") && has("list")

@@ -34,8 +34,8 @@ pub(crate) struct WatchSplitter {
     limit: Limit,
 }
 
-/// Number of checks whether the unfinished event can still become valid JSON, and the length in bytes of the
-/// event at the last check.
+/// The checks that the unfinished event can still become valid JSON: the number of past checks, and the
+/// length of the event in bytes at the last check.
 #[derive(Debug, Default)]
 struct Looks {
     count: u32,
@@ -148,9 +148,9 @@ impl WatchSplitter {
     }
 }
 
-/// First bytes of watch events, as API servers write them, and the type of each event.
+/// First bytes of each type of watch event, as API servers write them.
 ///
-/// If an event starts with these bytes, its object is usually extracted without a JSON parser.
+/// If an event starts with one of these texts, its object is usually extracted without a JSON parser.
 const BEGINNINGS: [(&[u8], FrameKind); 4] = [
     (br#"{"type":"ADDED","object":"#, FrameKind::Added),
     (br#"{"type":"MODIFIED","object":"#, FrameKind::Modified),

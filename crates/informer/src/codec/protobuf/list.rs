@@ -151,7 +151,7 @@ impl ListSplitter {
 
     /// Returns the buffered bytes followed by the next `missing` bytes of `chunk`.
     ///
-    /// If `chunk` is shorter, buffers it and returns `None`.
+    /// If `chunk` has fewer bytes than `missing`, buffers the whole chunk and returns `None`.
     fn part(
         &mut self,
         missing: usize,

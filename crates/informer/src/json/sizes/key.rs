@@ -13,7 +13,7 @@ use super::{
 pub(super) struct Key<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Whether the decoded value stores the key as a string, which a struct does not.
+    /// Whether the decoded value stores the key as a string. A map stores its keys; a struct does not.
     is_kept: bool,
 }
 

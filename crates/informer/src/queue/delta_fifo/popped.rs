@@ -59,7 +59,7 @@ impl<K> DeltaFifo<K> {
     ///
     /// If the queue then contains no more keys of a reflector's first list, the list is complete, and the
     /// second value is the reflector's id. If several first lists become complete, the ids of the other
-    /// reflectors are appended to `completed`.
+    /// reflectors are appended to the queue's field `completed`.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();

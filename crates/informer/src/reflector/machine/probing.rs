@@ -41,7 +41,10 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns the action after a watch or a pause: the rest of the pause, a probe, or a watch.
+    /// Returns the action after a watch or a pause.
+    ///
+    /// If a pause that a failed parallel probe started has not ended, the action is the rest of that pause.
+    /// Otherwise, the action is a probe if one is due, or else a watch.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
@@ -91,11 +94,11 @@ impl Machine {
         Ok(self.watch())
     }
 
-    /// Records that the probe of an open watch requested the revision `asked` and returned `revision`.
+    /// Records the response to the probe of an open watch. The probe requested the revision `asked`, and
+    /// returned `revision`.
     ///
-    /// An event or bookmark is out of order if it is older than the newest revision that the store has
-    /// accepted. Returns true if this probe is the first one answered after the first event out of order
-    /// since the last list. Later events out of order require no probe until the next list.
+    /// Returns true if the probe was required because the watch had sent an event or bookmark older than the
+    /// newest revision that the store has accepted. This happens at most once between two lists.
     ///
     /// # Errors
     /// Returns an error if `revision` is older than `asked`. The caller must pass the error to

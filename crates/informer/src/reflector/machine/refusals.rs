@@ -50,8 +50,9 @@ impl Refusals {
         now.duration_since(since) < RETRIED_FOR
     }
 
-    /// Returns `configured`, but at least [`HEADERS_MIN`], doubled for each consecutive timeout of the
-    /// response headers.
+    /// Returns the timeout for the response headers: `configured`, or [`HEADERS_MIN`] if this is longer.
+    ///
+    /// Each consecutive timeout doubles the result.
     fn headers_allowed(&self, configured: Duration) -> Duration {
         let doubled = 2_u32.saturating_pow(self.header_timeouts);
         configured.max(HEADERS_MIN).saturating_mul(doubled)

@@ -57,7 +57,8 @@ struct Decoding<K> {
 /// A queue that decodes events and list items, and returns them in the order of arrival.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
-    /// Decoder for watch events after the initial list, if the task that reads the response decodes them.
+    /// Decoder for watch events after the initial list. It is used for the events that no parallel task
+    /// decodes.
     ///
     /// These events need low latency, so this decoder does not compress objects. If the cache stores
     /// compressed objects, the reflector compresses the objects later.
@@ -163,8 +164,8 @@ where
         waits && !self.is_due && !self.tasks.is_without()
     }
 
-    /// Makes [`gathers`](Self::gathers) return false until no event or list item waits, even if those that
-    /// wait are too few for a parallel task.
+    /// Makes [`gathers`](Self::gathers) return false until each waiting event and list item is decoded or in
+    /// a decoding task. This applies even if they are too few for a parallel task.
     pub(super) fn decode_now(&mut self) {
         self.is_due = true;
     }

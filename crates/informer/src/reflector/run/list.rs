@@ -71,7 +71,7 @@ impl<K> List<K> {
         }
     }
 
-    /// Records a request of the list that has just ended.
+    /// Records one completed request of the list.
     ///
     /// `asked` is the time at which the request was sent, and `answered` is the time at which the response
     /// headers arrived, or `None` if no headers arrived.

@@ -71,7 +71,8 @@ where
         ended.map_or(Next::Nothing, Next::Ended)
     }
 
-    /// Returns the revision of the stored object, if this reflector has delivered the object.
+    /// Returns the revision of the object `name` in the store. Returns `None` if the store does not contain
+    /// the object, or if another reflector delivered it.
     pub(super) fn cached(&self, name: &ObjectName) -> Option<ResourceVersion> {
         let (source, object) = self.reflector.store.known()?.known(name)?;
         (source == self.reflector.source).then(|| object.revision().clone())

@@ -40,7 +40,7 @@ pub(super) enum Ended {
     StoreFull,
     /// A LIST of one object (a probe) shows that the server may have gone back to an earlier state.
     WentBack(transport::Error),
-    /// A streaming list had no objects although the store has some; a LIST must confirm this.
+    /// A streaming list had no objects although the store has some. A LIST must confirm that none exist.
     Unconfirmed,
     /// A consistency check found a difference and requested a list.
     RelistRequested(RelistReason),

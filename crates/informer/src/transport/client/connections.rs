@@ -2,13 +2,13 @@
 //! more open responses than kube-apiserver accepts by default.
 //!
 //! An HTTP/2 server limits the concurrent requests on a connection. hyper queues a request above the limit
-//! until another one ends. An informer's watch ends after minutes, so the request would wait for as long.
+//! until an earlier request ends. If all earlier requests are watches, the queued request waits for minutes.
 //! client-go's transport opens another connection instead.
 //! A server or a proxy with a lower limit still delays the requests above its limit.
 //!
 //! Guarantees:
-//! - A request uses the first connection with fewer than [`OPEN_MAX`] open responses. If there is none, it
-//!   uses a new one.
+//! - A request uses the first connection with fewer than [`OPEN_MAX`] open responses. If no connection has
+//!   fewer, the request uses a new connection.
 //! - A response counts as open until its body is dropped.
 
 use std::{

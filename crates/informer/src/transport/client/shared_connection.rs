@@ -2,10 +2,11 @@
 //! up to 100 concurrent requests over one connection if the server supports HTTP/2.
 //!
 //! Guarantees:
-//! - All informers that use the client share one connection to a server that selects `h2` in ALPN. A further
-//!   connection is opened if 100 requests are open on each ([`Connections`]), and after a server has announced
-//!   the end of a connection or no request has begun on it for 90 s (hyper's default). With any other server,
-//!   each open watch has its own HTTP/1.1 connection.
+//! - If the server selects `h2` in ALPN, all informers that use the client share one connection. The client
+//!   opens another connection if 100 requests are open on every existing one ([`Connections`]). The client
+//!   sends no new request on a connection whose end the server has announced, or on which no request has
+//!   begun for 90 s (hyper's default).
+//! - If the server does not select `h2`, each open watch has its own HTTP/1.1 connection.
 //! - A dead HTTP/2 connection is detected within 45 s ([`PING_INTERVAL`] plus [`PING_TIMEOUT`]). All requests
 //!   on this connection then fail.
 //! - A watch whose body is not read does not block other watches, until the unread bodies on the connection
@@ -61,7 +62,7 @@ pub(super) enum Protocol {
 
 /// Creates a client that uses the HTTP version `protocol`.
 ///
-/// If the server's URL is `https`, `kube-client` must have the feature `rustls-tls`. If it does not, returns
+/// If the server's URL is `https` and `kube-client` was built without the feature `rustls-tls`, returns
 /// kube's own client for [`Protocol::Offered`], and an error for [`Protocol::Http2`].
 pub(super) fn connect(config: &Config, protocol: Protocol) -> Result<Client, kube_client::Error> {
     connect_and_ping(config, protocol, PING_INTERVAL, PING_TIMEOUT)

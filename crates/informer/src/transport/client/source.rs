@@ -161,8 +161,8 @@ impl fmt::Debug for RotatingClient {
     }
 }
 
-/// Configures a [`RotatingClient`]: the maximum age of its client, and the clock that determines whether a
-/// certificate has expired.
+/// Configures a [`RotatingClient`]: the maximum age of its client, and the clock that is compared with the
+/// expiry of the client's certificate.
 #[must_use]
 #[derive_where(Debug)]
 pub struct RotatingClientBuilder {
@@ -177,9 +177,9 @@ impl RotatingClient {
     /// Creates a `RotatingClient` that calls `make` to create each new [`Client`]. `make` must read the
     /// current configuration each time.
     ///
-    /// If `make` fails, the request fails with an [`Error`] whose source is the error of `make`. The error of
-    /// `make` must not contain secrets. If `make` returns kube's error about a credential plugin or a token,
-    /// the [`Error`] has no source, because kube's error may contain secrets.
+    /// If `make` fails, the requests that wait for the client fail with an [`Error`] whose source is the
+    /// error of `make`. The error of `make` must not contain secrets. If `make` returns kube's error about a
+    /// credential plugin or a token, the [`Error`] has no source, because kube's error may contain secrets.
     ///
     /// `make` runs in the task of the first request that needs a new client. If that task is cancelled, the
     /// next request continues to poll the future that `make` returned.
@@ -233,13 +233,14 @@ impl RotatingClientBuilder {
         self
     }
 
-    /// Sets the clock that determines whether a certificate has expired. The default is the system clock.
+    /// Sets the clock that is compared with the expiry of the client's certificate. The default is the system
+    /// clock.
     pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.now = Arc::new(now);
         self
     }
 
-    /// Creates the [`RotatingClient`]. Its first request creates the first [`Client`].
+    /// Creates the [`RotatingClient`]. The first request that uses it creates the first [`Client`].
     pub fn build(self) -> RotatingClient {
         let Self { make, max_age, now } = self;
         RotatingClient {

@@ -112,7 +112,7 @@ fn compiled_in() -> Option<CryptoProvider> {
 /// Result of a stand-in, which replaces a function of rustls or kube if a feature is disabled.
 ///
 /// The traits [`Provider`] and [`Rustls`] are implemented for this type and for the result types of the
-/// original functions, so that the caller can process both.
+/// original functions. A caller can thus process the result of a stand-in or of an original function.
 struct Absent;
 
 // The compiler calls a stand-in dead code if a feature shadows it.

@@ -86,7 +86,7 @@ fn reading_stops_when_its_caller_is_gone() {
     assert!(matches!(given_up, Err(ColdReason::Unreadable(_))));
 }
 
-/// A simulated disk with this number of free bytes; writes beyond fail with `StorageFull`.
+/// A simulated disk with this number of free bytes. A write to the full disk fails with `StorageFull`.
 struct Full(usize);
 
 impl Write for Full {

@@ -36,7 +36,7 @@ use crate::{
     setting::{LONG, Trace, builder, factory_builder, labelled, pod, run},
 };
 
-/// A `ListerWatcher` with an endless watch, which counts the events that were read.
+/// A `ListerWatcher` whose watch never ends. The counter is the number of events that the reflector has read.
 struct Endless(Arc<AtomicUsize>);
 
 impl ListerWatcher for Endless {

@@ -81,7 +81,8 @@ impl Queue<Pod> for RoomMadeMeanwhile {
     }
 }
 
-/// Number of the event during which [`Stepping`] blocks. The third event is the first change after `Synced`.
+/// Position of the event at which [`Stepping`] blocks: the third event, which is the first change after
+/// `Synced`.
 const HELD: usize = 3;
 
 /// A handler that blocks in event number [`HELD`] until the queue [`RoomMadeMeanwhile`] unblocks it. When the

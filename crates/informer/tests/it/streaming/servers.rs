@@ -304,7 +304,7 @@ async fn every_builder_can_set_the_time_limit_of_the_end_bookmark() {
 
 #[tokio::test(start_paused = true)]
 async fn every_kind_of_request_respects_retry_after() {
-    /// Returns the seconds until an informer has synced and its watch is open.
+    /// Returns the seconds from the start of an informer until it has synced and its watch is open.
     ///
     /// `faults` is the fault plan of the server, such as `watch pods: 429 x1`.
     async fn synced_after(faults: &str, initial_list: InitialList) -> u64 {

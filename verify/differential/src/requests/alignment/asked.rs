@@ -39,9 +39,10 @@ pub(super) struct Request<'a> {
     pub(super) pause: Pause,
     pub(super) asked: &'a str,
     pub(super) outcome: &'a str,
-    /// The previous request of the same turn and its result, if any.
+    /// The request before this request in the same turn, and the result of that earlier request.
     ///
-    /// A turn injects faults, and then lets virtual time pass. An operation has one or two turns.
+    /// `None` for the first request of a turn. The first turn of an operation changes objects. Each turn injects
+    /// faults, and then lets virtual time pass. An operation has one or two turns.
     pub(super) before: Option<(&'a str, &'a str)>,
     pub(super) turn: usize,
     /// Whether the library may send the request without a pause, as after an expired watch.
@@ -136,7 +137,8 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
 
 /// Returns whether the library may send its next request without a pause.
 ///
-/// `before` is the last request with its outcome. If it is `None`, the operation `verb` decides.
+/// `before` is the last request with its outcome. If `before` is `None`, the result depends only on the
+/// operation `verb`.
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
     is_closed || has_expired(verb, before)
@@ -211,9 +213,9 @@ pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     lists.filter(|revision| !revision.is_empty()).collect()
 }
 
-/// Returns whether a list may have a newer revision than the last watch event.
+/// Returns whether a list after the current operation may have a newer revision than the last watch event.
 ///
-/// This is so if the last change was to a resource that the reflector does not watch.
+/// The result is true if the latest change on the server was to a resource that the reflector does not watch.
 pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     let done = moment.sequence.operations[..=moment.at].iter().rev();
     let verbs = done.flat_map(|operation| {

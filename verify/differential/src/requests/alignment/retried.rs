@@ -40,11 +40,15 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// Counts the library's requests from index `j` until the library opens the watch `refused`, which the
-    /// server has rejected with `outcome`.
+    /// Counts the requests with which the library retries the watch `refused`, which the server has rejected
+    /// with `outcome`.
     ///
-    /// If the watch expires instead, also counts the requests of the relist. The second value is whether the
-    /// library sent a probe (a list of one object). Returns `None` if any other request or response follows.
+    /// The count starts with the request at index `j` and ends with the watch that succeeds. If a watch fails
+    /// because its revision has expired, the count ends with the relist.
+    ///
+    /// The second value is whether the library sent a probe (a list of one object).
+    ///
+    /// Returns `None` if the library sends any other request, or if the server sends any other response.
     pub(super) fn watched_again(
         &self,
         j: usize,

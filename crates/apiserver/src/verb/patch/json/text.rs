@@ -10,8 +10,9 @@ use std::fmt::Write as _;
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-/// Returns whether the text `sent` has the same members and items as `value`, and the same scalars as Go
-/// writes for `value`.
+/// Returns whether the JSON text `sent` has the same members and items as `value`.
+///
+/// Each string and number in `sent` must have the text that Go's `encoding/json` writes for it.
 pub(super) fn equal(value: &Value, sent: &RawValue) -> bool {
     let text = sent.get();
     match value {

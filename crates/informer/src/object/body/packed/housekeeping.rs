@@ -145,7 +145,8 @@ impl<K: Send + Sync + 'static> Pending<K> {
         }
     }
 
-    /// Adds an uncompressed object, and compresses all waiting objects if a limit is reached.
+    /// Adds an uncompressed object. Compresses all waiting objects if they reach [`PENDING_MAX`] or
+    /// [`PENDING_BYTES`].
     fn push(&mut self, object: &Object<K>) {
         if !is_pending(object) {
             return;

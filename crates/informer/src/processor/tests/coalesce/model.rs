@@ -13,7 +13,8 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 enum Step {
     Put(usize),
     Delete(usize),
-    /// Applies a list: which objects of [`NAMES`] it contains, and which of them are unchanged.
+    /// Applies a list. The first array selects the objects of [`NAMES`] that the list contains. The second
+    /// array selects the objects that the list does not change.
     List([bool; 4], [bool; 4]),
     Resync,
     Synced,
@@ -41,7 +42,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// Receives and checks the next event, and returns whether there was one.
+    /// Receives and checks the next event, and returns whether an event was available.
     fn receive(&mut self) -> bool {
         loop {
             if let Some(event) = self.taken.as_mut().and_then(Expansion::next) {
@@ -174,7 +175,7 @@ impl Both {
         }
     }
 
-    /// Receives an event with the `Coalesce` listener, and returns whether there was one.
+    /// Receives the next event with the `Coalesce` listener, and returns whether an event was available.
     fn receive(&mut self) -> bool {
         let Some([_, merged]) = &mut self.listeners else {
             return false;

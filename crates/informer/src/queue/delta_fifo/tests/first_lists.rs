@@ -1,4 +1,4 @@
-//! Tests that `DeltaFifo` reports the first lists of several reflectors as complete in separate batches.
+//! Tests that each batch of `DeltaFifo` reports the completion of at most one reflector's first list.
 
 use crate::{
     object::SourceId,

@@ -18,7 +18,8 @@ pub(super) fn script() -> Vec<Step> {
     .concat()
 }
 
-/// Returns steps whose objects have valid metadata. Most of them contain a field that can't be decoded.
+/// Returns steps whose objects have valid metadata. Most of these objects contain a field that can't be
+/// decoded.
 fn bodies() -> Vec<Step> {
     let deep = format!(r#","spec":{}{}"#, "[".repeat(200), "]".repeat(200));
     let mut no_utf8 = object("", r#","spec":{"nodeName":"X"}"#);

@@ -103,7 +103,8 @@ async fn a_failed_identity_request_is_retried_at_a_save() {
     }
 }
 
-/// A [`ListerWatcher`] that rejects `refusals` identity requests, and does not respond to later ones.
+/// A [`ListerWatcher`] that rejects the first `refusals` identity requests. It does not respond to later
+/// identity requests.
 struct Hesitant {
     pods: ListWatch<Pod>,
     refusals: usize,

@@ -3,7 +3,7 @@
 //! Objects with equal labels usually come from one template, such as the pods of a `ReplicaSet`. A protobuf
 //! pod that is compressed this way has about half of the bytes of the same pod compressed with a dictionary,
 //! and reading it takes a tenth of the time. A JSON pod has about 0.7 of the bytes, and reading it takes a
-//! third of the time. Both times apply if the base was used last, because it is then decompressed already.
+//! third of the time. Both times apply only if the base is still decompressed from a recent use.
 //!
 //! The module does not decide how an object is stored. [`Packing`](super::Packing) compares the sizes of the
 //! compressed forms and selects one.
@@ -29,15 +29,16 @@ const LENGTH_MAX: usize = 32 * 1024;
 /// A miss is an object that the base did not make much smaller.
 pub(super) const MISSES: u8 = 4;
 
-/// Number of consecutive misses (see [`MISSES`]) after which the objects of a label set are compressed without
-/// a base.
+/// Number of consecutive misses (see [`MISSES`]) after which the objects of a label set are compressed
+/// without a base.
 const MISSES_MAX: u8 = 3 * MISSES;
 
-/// An object counts as much smaller if its compressed size is at most its length divided by this value,
-/// whatever the compressed size of its base.
+/// An object counts as much smaller if its compressed size is at most its uncompressed size divided by this
+/// value.
 ///
-/// If the dictionary contains the base as a sample, the compressed base has only a few bytes. A limit that
-/// depends only on this size would be too small for every other object.
+/// Without this rule, the limit would depend only on the compressed size of the base. If the dictionary
+/// contains the base as a sample, that size is only a few bytes, and the limit is too small for any other
+/// object.
 const SMALL: usize = 8;
 
 /// The base for later objects with the same labels, which are stored as their differences from this object.

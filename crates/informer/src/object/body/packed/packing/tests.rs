@@ -143,8 +143,8 @@ fn large_objects_stay_unpacked_up_to_8_mib_for_any_dictionary_size() {
 /// Compresses objects of 1 KiB with the numbers 0, 1, 2, … until a dictionary is due, and returns the sampled
 /// numbers.
 ///
-/// The dictionary must be due after `objects` objects, or after four times as many if `more_comes` is true.
-/// `more_comes` simulates a list in progress, of which more objects will follow.
+/// Fails unless the dictionary is due after exactly `objects` objects, or after four times as many if
+/// `more_comes` is true. `more_comes` simulates a list in progress, of which more objects will follow.
 fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
     const LENGTH: usize = 1024;
     let packing = Packing::new(objects);

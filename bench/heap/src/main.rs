@@ -6,6 +6,10 @@
 //! have no spare capacity. The column `our count` shows the informer's own estimate of the memory of the
 //! objects that it decoded. All memory figures except `our count` are bytes requested from the allocator.
 //!
+//! The last four columns are times per object: decoding JSON with `serde_json`, decoding JSON and protobuf as
+//! the informer does, and `clone and drop`. The last one allocates, copies and frees an object of the same
+//! type without any decoding, so a program that decodes each object once and drops it needs more.
+//!
 //! This program does not measure a running informer. The program `subject` measures a running informer.
 
 use std::{alloc::System, hint::black_box, io::Write as _, sync::Arc, time::Duration};
@@ -15,6 +19,7 @@ use clap::Parser;
 use gauge::resident_kib;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube_informer::fuzzing::read_json;
+use kube_informer_protobuf::{MessageId, Messages, Missing, Options, decode, encode};
 use serde::{Serialize, de::DeserializeOwned};
 use source::{Corpus, CorpusKind, Encoding, Version};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -61,30 +66,24 @@ fn main() -> Result<()> {
     }
     writeln!(
         out,
-        "| objects | JSON | serde_json | ours | floor | ours / floor | our count | blocks | serde_json | ours |"
+        "| objects | JSON | serde_json | ours | floor | ours / floor | our count | blocks | serde_json | ours | ours, protobuf | clone and drop |"
     )?;
     writeln!(
         out,
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     )?;
     let pods = corpus(CorpusKind::Pods, flags.objects)?;
     let slim = pods
         .iter()
         .map(|json| without_managed_fields(json))
         .collect::<Result<Vec<_>>>()?;
+    let config_maps = corpus(CorpusKind::Configmaps, flags.objects)?;
+    let secrets = corpus(CorpusKind::Secrets, flags.objects)?;
     for line in [
-        line::<Pod>("pods", &pods, flags.rounds)?,
-        line::<Pod>("pods, pruned", &slim, flags.rounds)?,
-        line::<ConfigMap>(
-            "config maps",
-            &corpus(CorpusKind::Configmaps, flags.objects)?,
-            flags.rounds,
-        )?,
-        line::<Secret>(
-            "secrets",
-            &corpus(CorpusKind::Secrets, flags.objects)?,
-            flags.rounds,
-        )?,
+        line::<Pod>("pods", "Pod", &pods, flags.rounds)?,
+        line::<Pod>("pods, pruned", "Pod", &slim, flags.rounds)?,
+        line::<ConfigMap>("config maps", "ConfigMap", &config_maps, flags.rounds)?,
+        line::<Secret>("secrets", "Secret", &secrets, flags.rounds)?,
     ] {
         writeln!(out, "{line}")?;
     }
@@ -133,10 +132,17 @@ fn without_managed_fields(json: &[u8]) -> Result<Vec<u8>> {
     Ok(serde_json::to_vec(&pod)?)
 }
 
-fn line<K>(name: &str, all: &[Vec<u8>], rounds: usize) -> Result<String>
+/// Returns the table's line `name` for the JSON of objects of `kind`, which is a kind of the API version `v1`.
+fn line<K>(name: &str, kind: &str, all: &[Vec<u8>], rounds: usize) -> Result<String>
 where
     K: DeserializeOwned + Serialize + Clone,
 {
+    let message = Messages::builtin().of_kind("v1", kind);
+    let message = message.context("the kind has a message type")?;
+    let encoded = all
+        .iter()
+        .map(|json| Ok(encode(message, &serde_json::from_slice(json)?)?))
+        .collect::<Result<Vec<_>>>()?;
     let theirs = |json: &Vec<u8>| serde_json::from_slice::<K>(json).ok();
     let ours = |json: &Vec<u8>| Some(read_json::<K>(json).ok()?.0);
     let counted: Option<usize> = all
@@ -147,20 +153,31 @@ where
     let (by_them, _) = held(|| all.iter().filter_map(theirs).collect::<Vec<K>>());
     let (by_us, decoded) = held(|| all.iter().filter_map(ours).collect::<Vec<K>>());
     let (floor, _) = held(|| decoded.clone());
-    let times = fastest(all, rounds, &theirs, &ours);
+    let mut least = [Duration::MAX; 4];
+    for _ in 0..rounds.max(1) {
+        let times = [
+            timed(all, |json| drop(black_box(theirs(json)))),
+            timed(all, |json| drop(black_box(ours(json)))),
+            timed(&encoded, |bytes| drop(black_box(read::<K>(message, bytes)))),
+            timed(&decoded, |object| drop(black_box(object.clone()))),
+        ];
+        for (least, time) in least.iter_mut().zip(times) {
+            *least = time.min(*least);
+        }
+    }
     let each = |bytes: usize| bytes / all.len();
     #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
     let ratio = by_us.bytes as f64 / floor.bytes as f64;
+    let [serde_json, json, protobuf, clone] = least;
     Ok(format!(
-        "| {name} | {} | {} | {} | {} | {ratio:.3} | {} | {} | {:.1?} | {:.1?} |",
+        "| {name} | {} | {} | {} | {} | {ratio:.3} | {} | {} | {serde_json:.1?} | {json:.1?} \
+         | {protobuf:.1?} | {clone:.1?} |",
         each(all.iter().map(Vec::len).sum()),
         each(by_them.bytes),
         each(by_us.bytes),
         each(floor.bytes),
         each(counted),
         each(by_us.blocks),
-        times.0,
-        times.1,
     ))
 }
 
@@ -173,27 +190,23 @@ fn held<T>(make: impl FnOnce() -> T) -> (Held, T) {
     (Held { bytes, blocks }, value)
 }
 
-/// Returns the mean decoding time per object in the fastest round of each decoder, `theirs` and `ours`.
-fn fastest<K>(
-    all: &[Vec<u8>],
-    rounds: usize,
-    theirs: &dyn Fn(&Vec<u8>) -> Option<K>,
-    ours: &dyn Fn(&Vec<u8>) -> Option<K>,
-) -> (Duration, Duration) {
-    let each = |total: Duration| total / u32::try_from(all.len()).unwrap_or(u32::MAX);
-    let round = |decode: &dyn Fn(&Vec<u8>) -> Option<K>| {
-        let mut spent = Duration::ZERO;
-        for json in all {
-            #[expect(clippy::disallowed_types, reason = "decoding is measured in real time")]
-            let from = std::time::Instant::now();
-            let object = black_box(decode(black_box(json)));
-            spent += from.elapsed();
-            drop(object);
-        }
-        each(spent)
+/// Decodes the protobuf message of an object.
+fn read<K: DeserializeOwned>(message: MessageId, bytes: &[u8]) -> Option<K> {
+    let options = Options {
+        depth: 127,
+        containers: usize::MAX,
+        values: usize::MAX,
+        missing: Missing::Nothing,
     };
-    let rounds = (0..rounds.max(1)).map(|_| (round(theirs), round(ours)));
-    rounds.fold((Duration::MAX, Duration::MAX), |least, this| {
-        (least.0.min(this.0), least.1.min(this.1))
-    })
+    decode(message, bytes, options).ok()
+}
+
+/// Calls `work` once with each object, and returns the mean time of one call.
+fn timed<T>(all: &[T], mut work: impl FnMut(&T)) -> Duration {
+    #[expect(clippy::disallowed_types, reason = "decoding is measured in real time")]
+    let from = std::time::Instant::now();
+    for object in all {
+        work(black_box(object));
+    }
+    from.elapsed() / u32::try_from(all.len()).unwrap_or(u32::MAX)
 }

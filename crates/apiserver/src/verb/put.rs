@@ -7,10 +7,13 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::create::create;
 use super::update::{check_uid, parsed_revision, update};
 use super::write::{How, Subject};
 use crate::object::Object;
+use crate::resource::Resource;
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
@@ -46,7 +49,24 @@ pub(crate) fn put(
         match create(shared, resource, subject.namespace, new, how) {
             // Another client has created the object, so the loop updates it.
             Err(error) if error.reason() == "AlreadyExists" => {}
-            made => return made.map(|entry| (entry, true)),
+            made => {
+                let made = made?;
+                let link = object.meta("selfLink").filter(|_| how.dry_run);
+                return Ok((with_link(resource, made, link), true));
+            }
         }
     }
+}
+
+/// Returns `entry` with the link that Kubernetes returns from a PUT that creates an object as a dry run.
+///
+/// In Kubernetes, the storage removes the link. A dry run does not reach the storage. A POST removes the link
+/// earlier.
+fn with_link(resource: &Resource, entry: Arc<Entry>, link: Option<&Value>) -> Arc<Entry> {
+    let Some(link) = link else {
+        return entry;
+    };
+    let mut shown = Object::stored(entry.object(resource));
+    shown.set_meta("selfLink", Some(link.clone()));
+    entry.changed(resource, &shown, entry.revision)
 }

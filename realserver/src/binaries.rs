@@ -32,12 +32,12 @@ pub struct Binaries {
 enum Origin {
     /// The folder that [`ASSETS`] names.
     Installed(PathBuf),
-    /// The executables are built from Go modules of this package, or from Go modules of another version of
-    /// Kubernetes.
+    /// The executables are built with Go, in the version of Kubernetes that `version` selects.
     Built {
         /// Folder of all executables, by name and version.
         folder: PathBuf,
-        /// The other version, such as `v1.32.9`.
+        /// Version of Kubernetes, such as `v1.32.9`. `None` selects the version in the `go.mod` files of this
+        /// Rust package.
         version: Option<String>,
     },
 }
@@ -191,7 +191,9 @@ fn kubernetes(name: &str, folder: &Path, version: Option<&str>) -> Result<PathBu
     Ok(source)
 }
 
-/// Writes the Go module of the version `version` of a program into the folder `source`, unless it exists.
+/// Writes the Go module that builds the version `version` of the program `name` into the folder `source`.
+///
+/// Does nothing if the folder already contains a `go.mod`.
 fn write_module(source: &Path, name: &str, version: &str) -> Result<()> {
     let path = source.join("go.mod");
     if path.exists() {

@@ -23,7 +23,9 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `binary` in `folder`, and writes its output to the file `NAME.log` in this folder.
+    /// Starts `binary` in `folder`, and writes its output to a log file in this folder.
+    ///
+    /// `name` is the name of the log file without the extension `.log`.
     pub(crate) fn start(
         name: &'static str,
         binary: &Path,

@@ -173,7 +173,7 @@ impl<'a> Release<'a> {
         Ok(program)
     }
 
-    /// Writes the software bill of materials (SBOM), and the archive with `program`.
+    /// Writes the software bill of materials (SBOM), and the archive that contains the executable `program`.
     fn archive(&self, program: &Path) -> Result<()> {
         let (sbom, licences) = self.materials()?;
         let folder = self.root.join("crates/cli");

@@ -63,11 +63,11 @@ impl Start {
 
 /// Waits for the sync, measures the selected phases, and prints the result as a line of JSON.
 ///
-/// The caller must create `start` before it creates the client, and `synced` must complete after the handler
-/// has recorded all objects in `told`.
+/// The caller must create `start` before it creates the client. `synced` must complete only after the handler
+/// has called [`Told::added`] for each object of the initial list.
 ///
 /// # Errors
-/// Returns an error if the sync or a phase fails, or if no object was recorded.
+/// Returns an error if the sync or a phase fails, or if the initial list is empty.
 pub async fn observe(
     flags: &Flags,
     told: &Told,

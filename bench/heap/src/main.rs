@@ -7,8 +7,8 @@
 //! objects that it decoded. All memory figures except `our count` are bytes requested from the allocator.
 //!
 //! The last four columns are times per object: decoding JSON with `serde_json`, decoding JSON and protobuf as
-//! the informer does, and `clone and drop`. The last one allocates, copies and frees an object of the same
-//! type without any decoding, so a program that decodes each object once and drops it needs more.
+//! the informer does, and `clone and drop`. The column `clone and drop` shows the time to allocate, copy and
+//! free an object of the same type without decoding. Decoding an object and freeing it takes longer.
 //!
 //! This program does not measure a running informer. The program `subject` measures a running informer.
 
@@ -38,8 +38,8 @@ struct Flags {
     /// Number of times that each decoder decodes all objects; the table shows the fastest time.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
-    /// Print only the memory in KiB of clones of this number of pods, as one line of JSON; the strings and
-    /// vectors of clones have no spare capacity.
+    /// Print only the minimum memory of this number of pods, in KiB, as one line of JSON. The minimum is
+    /// measured on clones, because their strings and vectors have no spare capacity.
     #[arg(long, value_name = "PODS")]
     floor: Option<usize>,
     /// With `--floor`, print resident memory instead of the memory requested from the allocator.

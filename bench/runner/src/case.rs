@@ -11,9 +11,10 @@ use crate::{
 /// Cache formats of this project's informer, as values of the flag `--store`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
-/// Returns the start of the name of a case that requests JSON and otherwise equals the case `ours`.
+/// Appends `, JSON` to the first part of a case name, such as `ours, packed`.
 ///
-/// `ours` and the result contain only the part of a name before the handler, the rate and the number of pods.
+/// The result names the case that requests JSON and is otherwise the same. The handler, the rate and the
+/// number of pods follow later in a name.
 pub(crate) fn in_json(ours: &str) -> String {
     format!("{ours}, JSON")
 }

@@ -68,9 +68,10 @@ enum Value {
 pub(crate) struct Goal {
     pub(crate) topic: Topic,
     pub(crate) what: &'static str,
-    /// Name of the measured case to which the goal applies.
+    /// Name of the measured case to which the goal applies. A case is a benchmark program with its arguments.
     pub(crate) case: String,
-    /// Name of the variant of `case` that requests JSON; `None` if there is no such variant.
+    /// Name of a second benchmark case: the program of `case`, with JSON instead of protobuf as the requested
+    /// encoding. `None` if the goal has no second case.
     json: Option<String>,
     field: &'static str,
     value: Value,
@@ -114,9 +115,9 @@ impl Goal {
         }
     }
 
-    /// Also defines the variant of the goal's case that requests JSON.
+    /// Adds a second benchmark case to the goal: the same program, with JSON as the requested encoding.
     ///
-    /// `ours` is the part of the case's name that identifies the program and its type of store.
+    /// `ours` is the start of the name of the goal's first case, such as `ours, packed`.
     fn with_json(mut self, ours: &str) -> Self {
         self.json = Some(self.case.replacen(ours, &in_json(ours), 1));
         self
@@ -136,9 +137,9 @@ impl Goal {
         self.value_of(&self.case, samples)
     }
 
-    /// Calculates the value for the variant of the goal's case that requests JSON.
+    /// Calculates the value for the goal's second benchmark case, in which the program requests JSON.
     ///
-    /// Returns `None` if the goal defines no such variant, a measurement is missing or a divisor is zero.
+    /// Returns `None` if the goal has no second case, a measurement is missing or a divisor is zero.
     pub(crate) fn value_in_json(&self, samples: &Samples) -> Option<f64> {
         self.value_of(self.json.as_ref()?, samples)
     }

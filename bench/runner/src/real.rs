@@ -35,11 +35,11 @@ use crate::{
 /// Command-line options of `cargo xtask bench real`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Number of rounds; a round has one block for each combination of client program, kind of initial list
-    /// and number of clients
+    /// Number of rounds; each round measures every client program, with each of its configurations and each
+    /// number of clients
     #[arg(long, default_value_t = 2, value_name = "N")]
     rounds: usize,
-    /// Number of consecutive runs in each block
+    /// Number of consecutive runs of each measurement in a round
     #[arg(long, default_value_t = 5, value_name = "N")]
     runs: usize,
     /// Number of pods in the server

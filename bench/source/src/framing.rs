@@ -114,7 +114,9 @@ impl Framing {
         field_len(object)
     }
 
-    /// Writes one item of a list, given the object's index and version.
+    /// Writes one item of a list: the bytes before the object, and the object itself.
+    ///
+    /// `object` is the index of the object among all generated objects, and its version.
     pub(crate) fn item(
         &self,
         is_first: bool,
@@ -162,7 +164,9 @@ impl Framing {
         });
     }
 
-    /// Writes a watch event, given the object's index and version.
+    /// Writes a watch event, including its object.
+    ///
+    /// `object` is the index of the object among all generated objects, and its version.
     pub(crate) fn event(
         &self,
         event: EventType,

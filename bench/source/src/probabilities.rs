@@ -1,7 +1,7 @@
-//! Trains the probabilities of characters and lengths with which zstd compresses objects in a packed cache.
+//! Trains the entropy tables of the zstd dictionaries with which a packed cache compresses objects.
 //!
-//! A packed cache compresses each object with a zstd dictionary, which consists of these probabilities and of
-//! sampled objects. zstd applies the probabilities to text that does not occur in the sampled objects.
+//! A zstd dictionary consists of entropy tables and of sampled objects. An entropy table contains the
+//! probabilities of bytes, or of the lengths and distances of repetitions.
 
 use anyhow::{Context as _, Result};
 

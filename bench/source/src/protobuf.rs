@@ -93,7 +93,8 @@ const REORDERED: [(&str, &[&str]); 3] = [
 ///
 /// # Errors
 ///
-/// Returns an error if `kind` is not built-in or a member of `object` does not match its field.
+/// Returns an error if `kind` is not built-in, if the message has no field for a member of `object`, or if
+/// the value of a member does not fit its field.
 pub(crate) fn encode(kind: &str, object: &Value) -> Result<Vec<u8>> {
     kube_informer_protobuf::encode(message_of(kind)?, object)
         .with_context(|| format!("{kind} as protobuf"))

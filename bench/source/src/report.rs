@@ -97,8 +97,10 @@ impl Report {
         })
     }
 
-    /// Returns the mean object sizes as one line of JSON, in bytes. `ratio` is `json_bytes` divided by
-    /// `dictionary_bytes`.
+    /// Returns the mean object size in each format as one line of JSON, in bytes.
+    ///
+    /// `dictionary_bytes` is the mean size of JSON that is compressed with a dictionary. `ratio` is
+    /// `json_bytes` divided by `dictionary_bytes`.
     pub fn line(&self) -> String {
         let dictionary = self.with_dictionary.map(|sizes| sizes.mean);
         let line = json!({

@@ -69,11 +69,11 @@ pub(crate) enum Slot {
     NodeAddress,
     /// A time. The field is the number of seconds from the object's creation to this time.
     Time(u8),
-    /// Random hexadecimal digits. The fields are an id that is unique in the object, and the number of
-    /// digits.
+    /// Random hexadecimal digits. The first field is a number that is different in each `Hex` slot of a
+    /// template. The second field is the number of digits.
     Hex(u8, usize),
-    /// Random bytes, which JSON contains as base64. The fields are the id of these bytes, which is unique in
-    /// the object, and the number of bytes.
+    /// Random bytes, which JSON contains as base64. The first field is a number that is different in each
+    /// `Data` slot of a template. The second field is the number of bytes.
     ///
     /// The number of bytes is a multiple of three, so the base64 text has no padding.
     Data(u8, usize),

@@ -57,7 +57,10 @@ impl Template {
         })
     }
 
-    /// Returns the template's pattern in `encoding`, or `None` if the kind does not support `encoding`.
+    /// Returns the bytes that all objects of the template share in `encoding`, with the offsets of the
+    /// placeholders.
+    ///
+    /// Returns `None` if the kind of the objects does not support `encoding`.
     pub(crate) fn pattern(&self, encoding: Encoding) -> Option<&Pattern> {
         match encoding {
             Encoding::Json => Some(&self.json),
@@ -87,9 +90,10 @@ impl Pattern {
         self.bytes.len()
     }
 
-    /// Appends the object with the identity `of` to `out`.
+    /// Appends one object to the buffer `out`.
     ///
-    /// `scratch` is a temporary buffer, whose content is overwritten.
+    /// The parameter `of` identifies the object. `scratch` is a temporary buffer, whose content is
+    /// overwritten.
     pub(crate) fn write(
         &self,
         of: &Identity,

@@ -1,7 +1,7 @@
 //! Provides small pods from memory to an informer, without a server.
 //!
 //! Guarantees: the list is encoded when the source is created. The first watch delivers all writes in order.
-//! While [`ON_THE_WAY`] written events are unread, the writer waits.
+//! The writer waits while the number of unread events equals the maximum [`ON_THE_WAY`].
 //!
 //! The source supports only one watch. A later watch stays open and has no events.
 

@@ -258,8 +258,9 @@ impl Builder {
     /// Acknowledged writes survive any exit of the process, including a kill.
     ///
     /// - A missing directory is created. On Unix, its mode is 0700, because secrets are stored unencrypted.
-    /// - If no server has stored objects in the directory before, the server starts with the seeds. Otherwise
-    ///   it starts with the stored objects and ignores the seeds.
+    /// - If no server has stored objects in the directory before, the server starts with the [system
+    ///   objects](crate#system-objects) and the objects of [`Builder::seed`]. Otherwise it starts with the
+    ///   stored objects only.
     /// - After a restart, objects are unchanged and revisions continue. The event history is lost, so a watch
     ///   or list at a revision older than that of the restart receives 410.
     /// - A write is acknowledged and visible only after it is on the disk. Direct calls such as
@@ -268,8 +269,7 @@ impl Builder {
     ///   succeed again when the disk recovers.
     /// - Stored objects of custom kinds that this server does not serve stay in the directory.
     ///
-    /// With [`Builder::rng_seed`], random values depend on the seed and on the revision at which the server
-    /// starts.
+    /// Random values depend on [`Builder::rng_seed`] and on the revision at which the server starts.
     ///
     /// # Errors
     ///

@@ -120,8 +120,9 @@ impl Shared {
         Ok(state.pending.ticket())
     }
 
-    /// Calls `change`, which restores the store to the older `revision`, and writes the restored state to the
-    /// disk, if there is one.
+    /// Restores the store to the older `revision`, in memory and in the data directory, if there is one.
+    ///
+    /// The closure `change` restores the state in memory. This method writes the restored state to the disk.
     ///
     /// Accepted writes that are not yet on the disk fail. If the restored state can't be written to the disk,
     /// this method returns no error, and the next write to the disk contains the restored state too.

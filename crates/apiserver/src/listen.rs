@@ -48,7 +48,7 @@ pub struct Listening {
 }
 
 impl Server {
-    /// Listens on an address. Port 0 selects a free port.
+    /// Listens on an address. If the port is 0, the operating system selects a free port.
     ///
     /// On a loopback address, a server without tokens protects itself from web pages in a browser: like
     /// `kubectl proxy`, it rejects a request with 403 if the header `Host` or `Origin` names another machine.
@@ -126,7 +126,9 @@ impl Server {
 }
 
 impl Listening {
-    /// Returns the address on which the server listens, including the port number that port 0 selected.
+    /// Returns the address and the port on which the server listens.
+    ///
+    /// If port 0 was requested, the returned port is the one that the operating system selected.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }

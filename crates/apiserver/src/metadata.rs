@@ -24,10 +24,11 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDelet
 
 const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
-/// Maximum number of errors about owner references with `controller: true` after the first such reference.
+/// Maximum number of errors about several owner references with `controller: true` in one object.
 ///
-/// The limit bounds the size of the response: each of these errors contains all owner references of the
-/// object, and a client can send 100,000 references.
+/// The first such reference is permitted, and each further one is an error. The limit bounds the size of
+/// the response: each of these errors contains all owner references of the object, and a client can send
+/// 100,000 references.
 const CONFLICTS_MAX: usize = 10;
 
 /// The metadata rules that differ between kinds.
@@ -36,7 +37,8 @@ pub(crate) struct MetadataRules {
     pub(crate) names: NameRule,
     /// Whether every finalizer except Kubernetes' own must contain a domain, as in `example.com/name`.
     pub(crate) qualified_finalizers: bool,
-    /// The functions that validate the metadata of an update in the kind's own validation, after [`COMMON`].
+    /// The functions that validate the metadata when an object of this kind is updated. They run after the
+    /// functions in [`COMMON`], which run for all kinds.
     pub(crate) on_update: &'static [Function],
 }
 
@@ -49,7 +51,9 @@ pub(crate) enum Function {
     Update,
 }
 
-/// The functions that validate the metadata of an update of any kind, before [`MetadataRules::on_update`].
+/// The functions that validate the metadata when an object is updated, for all kinds.
+///
+/// The functions in [`MetadataRules::on_update`] run after them.
 const COMMON: [Function; 2] = [Function::Object, Function::Update];
 
 impl MetadataRules {
@@ -136,7 +140,9 @@ pub(crate) fn check_changed(old: &Object, new: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Validates the metadata of an object, except for the name, as `ValidateObjectMeta` does.
+/// Validates the metadata of an object with the rules of Kubernetes' function `ValidateObjectMeta`.
+///
+/// Does not validate `name` and `generateName`.
 fn check(object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(generation) = object.number("generation").filter(|number| *number < 0) {

@@ -154,12 +154,13 @@ impl<'a> Conversion<'a> {
     }
 }
 
-/// Calls `allow` for each alternative in `accept` and each of its encodings that the server supports.
+/// Calls `allow` for the alternatives of the `Accept` header until a result is not `None`.
 ///
-/// The calls are in the order of the client's preference. Returns the first result of `allow` that is not
-/// `None`.
+/// Returns this result. The calls are in the order of the client's preference. If an alternative, such as
+/// `*/*`, permits both JSON and protobuf, `allow` is called for JSON first. Skips alternatives that the
+/// server does not support.
 ///
-/// `server_version` is the supported value of the parameter `sv`, if any.
+/// `server_version` is the only supported value of a media type's parameter `sv`, if any value is supported.
 fn select<T>(
     accept: &str,
     server_version: Option<&str>,
@@ -216,12 +217,13 @@ pub(crate) fn negotiate(
 }
 
 impl Selected {
-    /// Returns the format of a response with this content.
+    /// Returns the format of the response: its encoding, and the representation of its objects.
     ///
     /// # Errors
     ///
-    /// Returns a 406 error if the requested form does not fit the content, and a 400 error if a table is
-    /// requested and the parameter `includeObject` is invalid.
+    /// Returns a 406 error if the client requests `PartialObjectMetadata` for a list, or
+    /// `PartialObjectMetadataList` for one object. Returns a 400 error if the client requests a table with an
+    /// invalid query parameter `includeObject`.
     pub(crate) fn format(
         self,
         query: &Query,
@@ -273,7 +275,7 @@ impl IncludeObject {
     }
 }
 
-/// Returns the encoding of a response that is not an object of a kind, such as an error.
+/// Returns the encoding of an error response, or of a document such as the discovery document.
 ///
 /// Returns `None` if the server supports no alternative of the `Accept` header.
 fn plain(accept: &str) -> Option<Encoding> {
@@ -294,7 +296,8 @@ pub(crate) fn errors_in(headers: &HeaderMap) -> Encoding {
 /// The type determines the media types that the route accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// A route of kube-apiserver's router `go-restful`, which produces all media types.
+    /// A route of kube-apiserver's router `go-restful`. In kube-apiserver, the route produces JSON, YAML and
+    /// protobuf.
     Restful,
     /// A route that produces only JSON.
     OnlyJson,
@@ -302,7 +305,7 @@ pub(crate) enum Route {
     Handler,
 }
 
-/// Returns the encoding of a document that is not an object of a kind, such as discovery.
+/// Returns the encoding of a document, such as the discovery document.
 ///
 /// # Errors
 ///

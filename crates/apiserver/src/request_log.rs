@@ -170,8 +170,9 @@ impl RequestLog {
         self.requests.iter()
     }
 
-    /// Returns the number of requests that the full log dropped before this copy was made.
+    /// Returns the number of requests that the server dropped from its log because the log was full.
     ///
+    /// Only requests that were dropped before this `RequestLog` was copied from the server's log are counted.
     /// Filter methods do not change this number, and [`RequestLog::clear`] does not reset it.
     pub fn dropped(&self) -> u64 {
         self.dropped

@@ -103,7 +103,9 @@ impl ResponseBudget {
         self.reserve(slots + slots.min(SLOTS_OF_CHUNK), bytes)
     }
 
-    /// Size of a slot in bytes: the size of a pointer to a stored object.
+    /// Size in bytes of a slot, the unit in which the budget counts memory.
+    ///
+    /// A slot has the size of a pointer, because a list response needs one pointer per object.
     pub(crate) const SLOT_BYTES: usize = size_of::<usize>();
 
     /// Returns the number of slots that a response with the objects `entries` needs.
@@ -116,11 +118,13 @@ impl ResponseBudget {
         count + longest / ResponseBudget::SLOT_BYTES
     }
 
-    /// Reserves `slots` slots for `content`, and memory for one chunk of the body.
+    /// Reserves memory for `content`, from which a response body is built, and for one chunk of the body.
+    ///
+    /// `slots` is the memory of `content`, in units of [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes.
     ///
     /// # Errors
     ///
-    /// Returns a 429 error if too few slots are free.
+    /// Returns a 429 error if the budget has too little free memory.
     pub(crate) fn hold<T: Send + 'static>(
         self: &Arc<Self>,
         slots: usize,

@@ -158,8 +158,8 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// Returns a 400 error if a check fails, and a 404 error if the name is not UTF-8. An update with such a
-    /// name does not fail here, because the update compares the name with the name in its body.
+    /// Returns a 400 error if a check fails. Also returns a 404 error if the name is not UTF-8, unless `verb`
+    /// is [`Verb::Update`]: an update compares the name with the name in its body.
     pub(crate) fn check_name(&self, verb: Verb) -> Result<(), ApiError> {
         if self.lacks_namespace && self.name.is_some() {
             return Err(ApiError::bad_request("Namespace parameter required."));
@@ -290,7 +290,8 @@ fn empty_segment(segments: &[&str]) -> Destination {
 
 /// Returns whether a path can name a resource. `rest` contains the segments of the path after the version.
 ///
-/// The path can name a resource if `rest` has at least one segment and no empty segment except the namespace.
+/// Skips a leading `watch`. Returns `false` if no segment is left, or if a segment other than the namespace
+/// is empty. The namespace may be empty, as in `namespaces//pods`.
 fn is_resource(rest: &[&str]) -> bool {
     match rest {
         ["watch", rest @ ..] => is_resource(rest),
@@ -343,9 +344,10 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
     })
 }
 
-/// Decodes the `%XX` escapes of a path, and splits the path into its segments.
+/// Decodes the `%XX` escapes of a path, and then splits the decoded path at its slashes.
 ///
-/// Empty segments remain, except at the end. Bytes that are not valid UTF-8 become U+FFFD.
+/// An escaped slash (`%2F`) therefore separates segments. Empty segments remain, except at the end. Bytes
+/// that are not valid UTF-8 become U+FFFD.
 ///
 /// Returns `None` if an escape is malformed.
 pub(crate) fn segments(path: &str) -> Option<Vec<String>> {

@@ -5,11 +5,12 @@
 //! Guarantees:
 //! - the handle is cheap to clone. All clones share one server, which lives until the last clone, listener
 //!   and open watch are dropped;
-//! - direct calls are synchronous, except [`Server::create_all`]. They validate metadata, assign revisions
-//!   and produce events in the same way as requests, and do not apply the rules of single kinds;
+//! - direct calls are synchronous, except [`Server::create_all`]. They assign revisions and produce events in
+//!   the same way as requests. They validate the metadata of new objects, and skip validation that only
+//!   applies to one kind;
 //! - injected faults do not affect direct calls, and the request log does not contain direct calls;
-//! - with a data directory, direct calls block until their writes are on the disk, and
-//!   [`Server::create_all`] waits for them;
+//! - with a data directory, direct calls return after their writes are on the disk. They block the thread
+//!   until then, except [`Server::create_all`];
 //! - direct calls may write `status`, and metadata that clients can't write, such as the uid.
 
 use std::pin::Pin;

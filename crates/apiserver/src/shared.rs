@@ -217,7 +217,8 @@ impl Shared {
     ///
     /// # Errors
     /// Returns a 504 error if the store has not reached `revision` after this time. If the watch cache of
-    /// `collection` is off, returns this error without waiting.
+    /// `collection` is off, the method does not wait: it returns the error if the store has not yet reached
+    /// `revision`.
     pub(crate) async fn reach(
         &self,
         collection: CollectionId,

@@ -393,7 +393,9 @@ impl ApiError {
         error
     }
 
-    /// Returns the 422 error for an object with invalid fields, whose kind is not that of the resource.
+    /// Returns the 422 error for an object with invalid fields.
+    ///
+    /// The error names `group` and `kind`, which can differ from the group and the kind of the resource.
     pub(crate) fn invalid_kind(
         group: &str,
         kind: &str,

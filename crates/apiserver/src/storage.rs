@@ -261,11 +261,12 @@ impl Storage {
         }
     }
 
-    /// Checks the memory of old object versions that only unfinished lists and watches still use.
+    /// Checks the memory of object versions that the event logs have dropped, but that unfinished lists and
+    /// watches still use.
     ///
-    /// If this memory exceeds its limit, returns the commit time of the newest event that the event logs have
-    /// dropped. A list that started after this time uses none of these versions, unless it requested an older
-    /// revision.
+    /// If this memory exceeds its limit, returns the commit time of the newest event that the logs have
+    /// dropped. The caller must abort the lists that started at or before this time. A list that started
+    /// later can use dropped versions only if it requested an older revision.
     ///
     /// Returns `None` if the memory is within the limit. Also returns `None`, without a check, if the memory
     /// has grown by less than 1/8 of the limit since the last check.
@@ -325,7 +326,11 @@ impl Storage {
 
 #[cfg(test)]
 impl Storage {
-    /// Sets the maximum bytes of the event logs, and of old object versions that only lists and watches use.
+    /// Sets two limits in bytes.
+    ///
+    /// `history_bytes_max` limits the total size of all event logs. `outlived_bytes_max` limits the total
+    /// size of the object versions that the logs have dropped, but that unfinished lists or watches still
+    /// need.
     pub(crate) fn bound_history(&mut self, history_bytes_max: usize, outlived_bytes_max: usize) {
         self.history_bytes_max = history_bytes_max;
         self.outlived = Outlived::of(outlived_bytes_max);

@@ -51,8 +51,8 @@ pub enum WatchCache {
     /// The server also drops events that are older than 5 minutes, and keeps at most 102,400 events of the
     /// kind.
     ///
-    /// `Size(0)` is the same as [`WatchCache::Off`]. Kubernetes differs: since 1.19, it ignores any other
-    /// size and behaves like [`WatchCache::Adaptive`].
+    /// `Size(0)` is the same as [`WatchCache::Off`]. In contrast to this server, Kubernetes ignores all other
+    /// sizes since version 1.19, and behaves like [`WatchCache::Adaptive`].
     Size(usize),
     /// No watch cache, as with `--watch-cache=false` or `#0` in `--watch-cache-sizes`.
     ///

@@ -88,7 +88,7 @@ fn name(number: usize) -> ObjectName {
     ObjectName::namespaced(&format!("ns-{}", number % 100), &format!("pod-{number}"))
 }
 
-/// Returns all objects, with revisions and index values that differ in each `round`.
+/// Returns all objects. The revision and the index values of each object differ from round to round.
 fn objects(round: usize) -> Vec<Pod> {
     let pod = |number: usize| {
         let name = name(number);

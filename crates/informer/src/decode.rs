@@ -193,11 +193,13 @@ where
         }
     }
 
-    /// Reads the [`Identity`] (name, revision, …) of an object, if it is needed and `at` is not `None`.
+    /// Reads the [`Identity`] (name, revision, …) of an object.
     ///
-    /// The identity is needed if `known` is not `None`, if fields are pruned, or if objects are decoded on
-    /// demand. `at` is the byte position of the value of `metadata` in JSON. For protobuf, only whether `at`
-    /// is `None` matters.
+    /// Returns `None` if the identity is not needed or can't be read, or if `at` is `None`. The identity is
+    /// needed to find the object in `known`, the objects in the store. It is also needed if fields are
+    /// pruned, or if objects are decoded on demand.
+    ///
+    /// `at` is the byte position of the value of `metadata` in JSON, and any number for protobuf.
     fn identity<'a>(
         &self,
         encoded: Encoded<'a>,
@@ -211,7 +213,7 @@ where
 
     /// Decodes an object that has the expected kind or no kind.
     ///
-    /// If `identity` is `None`, the function reads the identity from `encoded`, but only if required.
+    /// `identity` is the object's identity, if the caller has already read it.
     fn of_kind(
         &self,
         encoded: Encoded<'_>,

@@ -60,8 +60,8 @@ pub enum Event<K> {
 impl<K> Event<K> {
     /// Returns the object of this event.
     ///
-    /// For a deletion, the result is the last known state, or `None` if no state is known. For
-    /// [`Event::Synced`], the result is `None`.
+    /// For an update, the result is the new state. For a deletion, the result is the last known state, or
+    /// `None` if no state is known. For [`Event::Synced`], the result is `None`.
     pub fn object(&self) -> Option<&Object<K>> {
         match self {
             Self::Added { object, .. } => Some(object),

@@ -111,8 +111,9 @@ struct Inner {
     definitions: Option<Definitions>,
 }
 
-/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the kind, and that
-/// informer has not stopped.
+/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the same kind.
+///
+/// The other informer has the factory's default namespaces and selectors, and has not stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory already has another informer of {kind}; stop that one first, or use it")]
 pub struct AlreadyRegistered {
@@ -200,8 +201,8 @@ impl SharedInformerFactory {
 
     /// Returns the informer of the kind `K`. If there is none, calls `make` to create the informer.
     ///
-    /// Every later request without options for the kind returns this informer, and this factory runs it. This
-    /// method must be called inside a Tokio runtime.
+    /// Every later request for the kind that sets no options returns this informer, and this factory runs it.
+    /// This method must be called inside a Tokio runtime.
     ///
     /// `make` receives the factory's client and the factory's resync period for the type `K`. The factory
     /// does not apply its namespaces, list options and transforms to this informer. `make` must apply them.
@@ -256,12 +257,12 @@ impl SharedInformerFactory {
 
     /// Registers an informer that this factory does not run, for example an informer of another factory.
     ///
-    /// Every later request without options for the kind `K` returns this informer.
+    /// Every later request for the kind `K` that sets no options returns this informer.
     /// [`SharedInformerFactory::wait_for_cache_sync`] also waits for this informer. The factory neither
     /// starts nor stops it. Adopting the same informer again has no effect.
     ///
     /// # Errors
-    /// Returns [`AlreadyRegistered`] if the factory already has another informer of the kind, and that
+    /// Returns [`AlreadyRegistered`] if the factory already has another informer for these requests, and that
     /// informer has not stopped.
     pub fn adopt<K>(&self, informer: SharedInformer<K>) -> Result<(), AlreadyRegistered>
     where
@@ -275,7 +276,9 @@ impl SharedInformerFactory {
         adopted.then_some(()).ok_or(AlreadyRegistered { kind })
     }
 
-    /// Returns the informers of this factory, including adopted ones, in the order of their first requests.
+    /// Returns the informers of this factory, including [adopted](Self::adopt) ones.
+    ///
+    /// They are in the order in which the program first requested or adopted them.
     ///
     /// Each element reports which objects the informer covers, its status and its memory use.
     ///
@@ -290,11 +293,11 @@ impl SharedInformerFactory {
         self.inner.registry.list()
     }
 
-    /// Starts every informer of this factory that is not running yet, except adopted informers.
+    /// Starts every informer of this factory that is not running yet, except [adopted](Self::adopt) ones.
     ///
-    /// Call this method again after the factory has created another informer. After
-    /// [`shutdown`](Self::shutdown), this method has no effect. This method must be called inside a Tokio
-    /// runtime.
+    /// Another part of the program runs the adopted informers. Call this method again after the factory has
+    /// created another informer. After [`shutdown`](Self::shutdown), this method has no effect. This method
+    /// must be called inside a Tokio runtime.
     pub fn start(&self) {
         self.inner.registry.start();
     }
@@ -345,17 +348,20 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Ends all informers except adopted ones, and waits until all their tasks have ended.
+    /// Ends all informers of this factory except [adopted](Self::adopt) ones, and waits until all their tasks
+    /// have ended.
     ///
-    /// The method can be called several times, also concurrently. Each call waits. Dropping the last clone of
-    /// a factory also ends its informers, but does not wait. Handlers in progress are then cancelled at an
-    /// `.await`.
+    /// Another part of the program runs the adopted informers. The method can be called several times, also
+    /// concurrently. Each call waits.
+    ///
+    /// Dropping the last clone of a factory also ends these informers, but does not wait. The drop cancels
+    /// each handler in progress at an `.await`.
     ///
     /// A handler of one of these informers must not wait for this future, because this future waits for the
     /// end of the handler.
     ///
     /// # Cancel safety
-    /// The first poll signals all informers to end. Dropping the future only stops the wait.
+    /// The first poll signals these informers to end. Dropping the future only stops the wait.
     pub async fn shutdown(&self) {
         self.inner.registry.shut_down();
         self.inner.registry.all_ended().await;

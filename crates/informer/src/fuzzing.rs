@@ -29,7 +29,9 @@ pub struct Split {
     pub end: Result<Ended, String>,
 }
 
-/// The fields of a list response except its items. For a watch, all fields are empty.
+/// The result of splitting a response body to its end without an error ([`Split::end`]).
+///
+/// For a list, it contains the fields of the list except the items. For a watch, all fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// The field `kind` of the list.

@@ -184,15 +184,16 @@ impl<K> Indexer<K> {
         Snapshot::new(self.published.load_full())
     }
 
-    /// Returns the object with this name, even if the object is broken; `None` if the store does not contain
-    /// it.
+    /// Returns the object with this name, or `None` if the store does not contain it.
+    ///
+    /// Also returns an object that can't be decoded. It has a name and an error, but no content.
     #[doc(alias = "GetByKey")]
     #[doc(alias = "Get")]
     pub fn get(&self, name: &ObjectName) -> Option<Object<K>> {
         self.snapshot().get(name).cloned()
     }
 
-    /// Returns all objects except broken ones, ordered by namespace and name.
+    /// Returns all objects, ordered by namespace and name. Objects that can't be decoded are omitted.
     ///
     /// [`Snapshot::iter`] does the same without allocating a `Vec`.
     #[doc(alias = "List")]
@@ -213,8 +214,9 @@ impl<K> Indexer<K> {
         Ok(self.snapshot().by_index(index, value)?.cloned().collect())
     }
 
-    /// Returns the objects that have the given value in each of the given indices, ordered by namespace and
-    /// name.
+    /// Returns the objects that match all given pairs of an index and a value, ordered by namespace and name.
+    ///
+    /// An object matches a pair if the object has this value in this index.
     ///
     /// [`Snapshot::by_indices`] and [`Snapshot::query`] do the same without allocating a `Vec`.
     ///
@@ -278,12 +280,12 @@ impl<K> Indexer<K> {
         self.snapshot().index_values(index)
     }
 
-    /// Returns the number of objects in the store, excluding broken objects.
+    /// Returns the number of objects in the store. Objects that can't be decoded are not counted.
     pub fn len(&self) -> usize {
         self.published.load().len()
     }
 
-    /// Returns whether the store contains no object, or only broken objects.
+    /// Returns whether the store contains no object. Objects that can't be decoded are not counted.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -41,7 +41,7 @@ pub struct Limits {
     /// than etcd's format.
     pub list_bytes: u64,
     /// Maximum number of pages of one list. The default is 100,000. With the default page size of 500, a list
-    /// with the maximum number of objects has only 10,000 pages.
+    /// of 5,000,000 objects, the default maximum, has only 10,000 pages.
     pub list_pages: u32,
     /// Maximum time from the first request of a list to the last byte of its last page. The default is 30
     /// minutes.

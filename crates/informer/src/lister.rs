@@ -224,7 +224,9 @@ impl<K: Resource> NamespaceLister<K> {
     }
 }
 
-/// Returns a snapshot's objects that match `plan` and `selector`, without collecting them all.
+/// Returns the objects of a snapshot that match the conditions of a query and a label selector.
+///
+/// `plan` contains the conditions, such as a namespace. The iterator finds the objects as it advances.
 fn matching<K: Resource>(
     snapshot: Snapshot<K>,
     plan: Plan,

@@ -31,7 +31,7 @@
 //! | ERROR | `can't start the thread of the handler` | `handler`, `error` |
 //! | ERROR | `the informer failed`: one of its tasks panicked or failed permanently | `cause` |
 //! | ERROR | `the handler ended: a panic outside of its callbacks` | `handler`, `reason` |
-//! | WARN | `failed`: a list or a watch failed, for any reason | `what`, `error`, `failures` (number of failures in a row); for a watch also `open_for` and `events` |
+//! | WARN | `failed`: a list or a watch failed, except for the causes in the rows `not served` and `the revision is too old` | `what`, `error`, `failures` (number of failures in a row); for a watch also `open_for` and `events` |
 //! | WARN | `not served`: a list or a watch was rejected with 404; later ones are logged at DEBUG until the kind has been listed again | `what`, `error`, `failures`; at WARN also `hint` |
 //! | WARN | `skipped`: an object or an event can't be stored as the server sent it; at most ten lines per list, then `a list had more objects like these`; otherwise at most ten lines per minute, then `more were skipped within a minute` | `error`; in the second event `skipped`, the number of skipped objects in the list, including the logged ones; in the third event `skipped`, the number of lines above the limit |
 //! | WARN | `not processed`: the process function of a `controller::Config` returned an error or panicked; at most ten lines per minute, then `more were not processed within a minute` | `error`; in the second event `left_out`, the number of lines above the limit |

@@ -51,7 +51,7 @@ use crate::{
     shared_informer::SharedInformer,
 };
 
-/// Default maximum number of writes in an overlay. The same number limits the deletions.
+/// Default maximum number of writes in an overlay. Deletions are counted separately, with the same maximum.
 ///
 /// Equal to client-go's `defaultMaxSize`.
 pub const CAPACITY: usize = 100;
@@ -64,8 +64,9 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 /// # Visibility
 ///
 /// A read returns a write in the state that the server returned to the program, without the informer's
-/// transform. A write is visible even if the informer's selector excludes it. The write remains visible until
-/// the cache has reached the write's revision.
+/// transform. A write is visible even if the informer's selector excludes it. The overlay drops the write
+/// when the cache has reached the write's revision or has removed the object, or earlier because of the
+/// limits below.
 ///
 /// After a deletion, reads do not return the object with the deleted uid. If the cache contains an object
 /// with the same name and another uid, reads return that object. The overlay keeps a deletion after the cache
@@ -77,10 +78,13 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 ///
 /// # Limits
 ///
-/// The capacity limits the number of writes and, separately, the number of deletions. When one number exceeds
-/// the capacity, the overlay drops the oldest write or the oldest deletion, respectively. Reads then return
-/// the cached state again. Lifetimes are measured with tokio's clock. There is no background task. Expired
-/// writes and deletions stay in memory until the next call of a method of the overlay.
+/// A write or deletion expires after its lifetime, which is [`TTL`] by default. The capacity limits the
+/// number of writes and, separately, the number of deletions. When one number exceeds the capacity, the
+/// overlay drops the oldest write or the oldest deletion, respectively. After a write or deletion expires or
+/// is dropped, reads return the cached state again.
+///
+/// Lifetimes are measured with tokio's clock. There is no background task. Expired writes and deletions stay
+/// in memory until the next call of a method of the overlay.
 ///
 /// # Event-driven programs
 ///
@@ -98,9 +102,11 @@ pub struct MutationCache<K> {
 /// State that all clones of an overlay share.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Wakes the [`Lapsed`] streams when a write or deletion lapses, or when an empty overlay receives one.
+    /// Wakes the [`Lapsed`] streams when the overlay drops a write or deletion whose result the cache never
+    /// contained.
     ///
-    /// In the second case, each stream sets a timer for the expiry of that write or deletion.
+    /// Also wakes the streams when a write or deletion is added to an empty overlay. Each stream then sets a
+    /// timer for the end of that write's or deletion's lifetime.
     changed: Notify,
 }
 

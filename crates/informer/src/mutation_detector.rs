@@ -72,7 +72,9 @@ impl<K> MutationDetector<K> {
         }
     }
 
-    /// Copies the object states in one change, which may be a whole list.
+    /// Copies each object that `delta` contains. `delta` can contain a whole list.
+    ///
+    /// If a list contains an object that the detector has already copied, the object is not copied again.
     pub(crate) fn take_in(&mut self, delta: &DeltaKind<K>) {
         let objects = match delta {
             DeltaKind::Added(object)
@@ -183,7 +185,7 @@ impl<K> MutationDetector<K> {
 enum State {
     Unchanged,
     Mutated,
-    /// The cache and all readers have dropped the state, or the comparison panicked.
+    /// No result: the cache and all readers have dropped the object, or comparing it with its copy panicked.
     Void,
 }
 

@@ -150,13 +150,15 @@ impl<K> Object<K> {
         self.inner.body.broken()
     }
 
-    /// Returns whether the object is packed: the cache stores compressed bytes, and decodes the object on
-    /// reads. Returns `false` for a broken object in a packed cache.
+    /// Returns whether the cache stores the object as compressed bytes, and decodes the object on reads.
+    ///
+    /// Returns `false` if [`broken`](Self::broken) returns an error.
     pub(crate) fn is_decoded_each_time(&self) -> bool {
         self.inner.body.is_decoded_each_time()
     }
 
-    /// Returns whether the object's cache is packed and still has a weak reference to the decoded object.
+    /// Returns whether the cache stores the object as compressed bytes, and has decoded it recently. Recently
+    /// means that the cache still has a weak reference to the decoded object.
     pub(crate) fn was_just_decoded(&self) -> bool {
         self.inner.body.was_just_decoded()
     }

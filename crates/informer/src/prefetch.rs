@@ -70,7 +70,7 @@ pub(crate) struct Prefetch<K> {
     upcoming: VecDeque<Event<K>>,
     /// Number of events of the current notification that were returned to the handler.
     given: Arc<AtomicUsize>,
-    /// The object of the last returned event, or `None` if reads of the object are not counted.
+    /// The object of the last returned event, if `next` must check whether the handler has read this object.
     last: Option<Object<K>>,
     /// Channels to the decoding threads. A thread ends when its sender is dropped.
     decoders: Vec<SyncSender<Vec<Upcoming<K>>>>,
@@ -93,7 +93,7 @@ impl ReadCount {
 
 /// An object that a decoding thread decodes in advance, unless the handler receives the object first.
 struct Upcoming<K> {
-    /// Index of the object's event among the events of the notification.
+    /// Index of the object's event in the current notification, which is a batch of events such as a list.
     number: usize,
     object: Object<K>,
 }
@@ -174,11 +174,11 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Records whether the handler has read `told`.
+    /// Counts the delivered object `told`, and whether the handler has read it.
     ///
     /// After every [`SEEN`] objects, starts the decoding threads if the handler has read at least
-    /// [`READ_MIN`] of these objects. Otherwise stops the threads and the counting until the next
-    /// notification.
+    /// [`READ_MIN`] of these objects. Otherwise stops the threads, and counts no more objects of the current
+    /// notification (such as a list).
     fn count(&mut self, told: &Object<K>) {
         let ReadCount::Counting { seen, read } = &mut self.read_count else {
             return;

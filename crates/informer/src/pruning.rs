@@ -147,7 +147,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Fields that every keep-list keeps, because they identify the object or selectors read them.
+/// Fields that every keep-list keeps: those that identify the object, and the labels, which selectors read.
 const IDENTITY: [&[&str]; 7] = [
     &["apiVersion"],
     &["kind"],
@@ -253,8 +253,8 @@ impl Pruning {
 
 /// Writes the pruning rules as text. Two `Pruning` values have the same text only if they are equal.
 ///
-/// `-path` prunes a field. `+path` keeps a field with its whole value. `=path` prunes all fields of a map,
-/// except those on the paths of other rules; the path of the top-level map is empty.
+/// `-path` prunes a field. `+path` keeps a field with its whole value. `=path` prunes the fields of a map
+/// that have no rule of their own and no rule for a field inside them. The top-level map has the empty path.
 impl fmt::Display for Pruning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();

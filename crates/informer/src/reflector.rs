@@ -143,7 +143,7 @@ pub enum Error {
     Inconsistent(Arc<Difference>),
 }
 
-/// Returns `found`, the API version and kind of an object, followed by the object's name if it has one.
+/// Returns an object's API version and kind (`found`), followed by the object's name if it has one.
 fn a_kind(found: &str, object: Option<&ObjectName>) -> String {
     object.map_or_else(|| found.to_owned(), |name| format!("{found} {name}"))
 }

@@ -107,7 +107,7 @@ pub enum RemoveIndexError {
 /// Handle to an informer. Clones are handles to the same informer.
 ///
 /// Handlers and indices can be added until the [`Controller`](crate::controller::Controller) begins to stop
-/// or is dropped. Then these methods return [`Stopped`], but the cache and the status stay readable.
+/// or is dropped. Later additions fail with [`Stopped`], but the cache and the status stay readable.
 #[doc(alias = "SharedIndexInformer")]
 #[doc(alias = "TypedSharedIndexInformer")]
 #[derive_where(Clone)]

@@ -107,10 +107,11 @@ impl Status {
             .unwrap_or_default()
     }
 
-    /// Returns the last failure of a list or watch; `None` if none has failed.
+    /// Returns the last failure of a list or watch of the informer's source; `None` if none has failed.
     ///
-    /// If several sources have failed, returns the failure of the source whose activity comes first in the
-    /// order that [`Status::activity`] documents.
+    /// An informer of several namespaces has one source per namespace. If several sources have failed, the
+    /// method returns the last failure of only one of them: the source whose activity is first in the order
+    /// of [`Status::activity`].
     pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
         self.failed()?.last_error.as_ref()
     }

@@ -44,7 +44,8 @@ use value::Value;
 /// most 127 levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Maximum nesting depth of JSON objects and lists. The outermost object has depth 1.
+    /// Maximum nesting depth of the messages that are decoded as JSON objects. The outermost message has
+    /// depth 1. Each message, list and map around a message adds one level.
     pub depth: usize,
     /// Maximum number of JSON objects and lists in the decoded object.
     pub containers: usize,
@@ -60,7 +61,7 @@ pub struct Options {
 pub enum Missing {
     /// The visitor receives the field with its zero value or null, as Go writes it in Kubernetes 1.36.
     ///
-    /// Fields that later versions add are skipped.
+    /// A field that Kubernetes added after 1.36 is skipped, even if the message contains it.
     Zero,
     /// The visitor does not receive the field, as if the sender's Kubernetes version did
     /// not have the field.
@@ -126,8 +127,8 @@ struct Context<'de> {
     options: Options,
     containers_left: Cell<usize>,
     values_left: Cell<usize>,
-    /// Whether the object contains a message whose fields are not ordered by number, or a repeated
-    /// single-valued field.
+    /// Whether the object contains a message with fields that are not ordered by number, or with several
+    /// values of a field that is neither a list nor a map.
     is_unordered: Cell<bool>,
     type_meta: Option<(&'de str, &'de str)>,
 }
@@ -203,9 +204,9 @@ impl<'de, 'c> Slot<'de, 'c> {
         }
     }
 
-    /// Returns a slot for a value that is nested in the value of `self`.
+    /// Returns a slot for the values that are nested in `self`. A slot is one value and its decoding context.
     ///
-    /// The value of the new slot is null until the caller sets it.
+    /// The caller stores one nested value at a time in the slot. Until then, the value is `Value::Null`.
     #[inline]
     fn inner(&self) -> Self {
         Self {

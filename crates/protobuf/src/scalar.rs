@@ -258,7 +258,7 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Length in bytes of the longest text: `2006-01-02T15:04:05.000000Z`.
+    /// Length in bytes of the longest RFC 3339 text of a time: `2006-01-02T15:04:05.000000Z`.
     const BYTES: usize = 27;
 
     fn new(time: Timestamp, micro: bool) -> Self {

@@ -79,8 +79,8 @@ pub struct Field {
     pub(crate) tag: u32,
     /// Whether Go omits the field from JSON if its encoded value is the byte 0.
     pub(crate) is_omitted_if_0: bool,
-    /// Whether Go omits the field from JSON if its value is the `Double` 0.0, or a `Message` that would be
-    /// null in JSON.
+    /// Whether Go omits the field from JSON if its value is the floating-point number 0.0, or a nested
+    /// message whose JSON form is null, such as a zero time.
     pub(crate) is_omitted_if_null: bool,
     /// 1 plus the index of the nearest preceding field for which
     /// [`is_written_if_missing`](Self::is_written_if_missing) returns true; 0 if there is no such field.
@@ -332,7 +332,8 @@ impl Field {
         (self.container == Container::One || is_delimited) && !self.is_inline()
     }
 
-    /// Parses the row of a field: `number, name, type, presence`, and possibly `added`.
+    /// Parses the row of a field: `number, name, type, presence`, and the word `added` if only the next
+    /// Kubernetes version has the field. Returns `None` if the row is malformed or its type is unknown.
     fn from_row(row: &'static str, ids_by_name: &BTreeMap<&str, MessageId>) -> Option<Field> {
         let mut columns = row.split('\t');
         let number: u32 = columns.next()?.parse().ok()?;

@@ -13,7 +13,8 @@ pub(crate) enum Answer {
     /// The response to a request that prepares the case. The text of the case contains the response only if
     /// the request failed.
     Prepared(Response),
-    /// The command was not run, or its wait exceeded the time limit. The text states the reason.
+    /// The command was not run, or the state that it waited for did not occur within the time limit. The text
+    /// states the reason.
     Impossible(String),
     /// Events of a watch, and how the command ended.
     Events {
@@ -25,7 +26,7 @@ pub(crate) enum Answer {
         lines: Vec<Line>,
         end: End,
     },
-    /// The command has succeeded, and a case does not contain its response, if it has one.
+    /// The command has succeeded. The text of the case contains no response to this command.
     Nothing,
 }
 
@@ -33,7 +34,7 @@ pub(crate) enum Answer {
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) text: String,
-    /// The objects that the text is about, such as the old and the new state of an object.
+    /// The objects that the field `text` is about, such as the old and the new state of an object.
     pub(crate) objects: Vec<Value>,
 }
 

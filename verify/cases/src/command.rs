@@ -80,7 +80,9 @@ impl Command {
         }
     }
 
-    /// Parses a command from its lines, without the marks `> `, and from the body below them.
+    /// Parses a command from its lines and its body.
+    ///
+    /// In a case file, the lines of a command start with `> `. The caller removes this prefix from `lines`.
     ///
     /// # Errors
     /// Returns an error that names the part that is missing or unknown.

@@ -1,4 +1,6 @@
-//! Compares the responses of a server with the expected ones, and reports or writes the differences.
+//! Runs API cases, and compares the responses of a server with the expected ones in the files of the cases.
+//!
+//! Prints the differences. With `--write`, writes the responses to the files of the cases instead.
 
 use std::{fmt::Write as _, fs, path::PathBuf};
 
@@ -49,7 +51,8 @@ impl Arguments {
     /// Runs the selected cases, and returns whether all responses are as expected.
     ///
     /// # Errors
-    /// Returns an error if a case or the list of differences is invalid, or if the server does not start.
+    /// Returns an error if a case or the file `verify/server-divergences.toml` is invalid, or if the server
+    /// does not start. The file lists the known differences between the servers.
     pub(crate) async fn run(&self) -> Result<bool> {
         let all = Case::all(&folder())?;
         let divergences = divergences::read()?;

@@ -36,7 +36,7 @@ use crate::{
 /// Time limit of each wait: for the sync, the next event, a status, or the end of all tasks.
 const WAIT_MAX: Duration = Duration::from_secs(6);
 
-/// Time for which the end of a case waits for an event that the case has not read.
+/// Time for which the check at the end of a case waits for a surplus event of a handler.
 const MORE: Duration = Duration::from_millis(50);
 
 /// Pause between two counts of the tasks that are left.
@@ -115,10 +115,11 @@ impl Informer {
         })
     }
 
-    /// Runs one command on the informer. `last` is the revision of the last response.
+    /// Runs one command on the informer. `last` is the last JSON object that the server has sent.
     ///
     /// # Errors
-    /// Returns an error if the command names an unknown user, or if a task is left after the stop.
+    /// Returns an error if the command is invalid, for example because it names an unknown handler, or if a
+    /// task of the informer still runs after the command has stopped the informer.
     pub(crate) async fn act(
         &mut self,
         action: &Action,

@@ -13,8 +13,8 @@ pub(crate) struct InformerCommand {
 pub(crate) enum Action {
     /// Starts the informer.
     Start(Options),
-    /// Registers a handler. A slow handler finishes an event only after the case has read the event before
-    /// it. The buffer of a slow handler holds one event, and blocks the informer while it is full.
+    /// Registers a handler. A slow handler finishes an event only after the case has read the previous event.
+    /// The buffer of a slow handler holds one event. A full buffer blocks the informer.
     Handler { handler: String, is_slow: bool },
     /// Waits until the cache contains the first list.
     Synced,

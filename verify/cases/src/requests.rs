@@ -41,7 +41,8 @@ pub(crate) struct Arguments {
     /// Number of requests of a program
     #[arg(long, default_value_t = 30)]
     length: usize,
-    /// `all`: run once for each deliberate defect of the embedded server, and fail if no seed finds it
+    /// Run once for each deliberate defect of the embedded server, and fail if no seed finds it; the only
+    /// value is `all`
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
     /// Print the programs, and run nothing
@@ -141,11 +142,11 @@ impl Arguments {
     }
 }
 
-/// Runs the program of `seed` again, and shortens the program as long as it still shows a difference that is
-/// not a known one.
+/// Runs the program of `seed`, and shortens the program as long as it still shows a difference that is not a
+/// known one.
 ///
-/// Returns the shortened program and its difference. If the first run shows no such difference, returns the
-/// whole program and `None`.
+/// Returns the shortened program and its difference. If the whole program shows no such difference, returns
+/// the whole program and `None`.
 fn shortest(
     runtime: &Runtime,
     sides: &Sides,

@@ -1,4 +1,4 @@
-//! Starts the servers that run the cases, and connects to them.
+//! Starts the embedded server or a real kube-apiserver for the test cases, and connects to the server.
 //!
 //! Guarantees: each server serves the custom kind `Thing` of `cases.example.com/v1`, which is namespaced.
 
@@ -16,7 +16,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// The servers that can run the cases.
+/// The servers that the cases can test.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub(crate) enum Target {
     /// The embedded server of this project
@@ -162,7 +162,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Starts the [`CONTROLLERS`] of a real server, and waits until both have deleted an object.
+    /// Starts the two [`CONTROLLERS`] of a real server, and waits until each has deleted a test object.
+    ///
+    /// The deletions show that both controllers work.
     ///
     /// The controllers run until [`stop_controllers`](Self::stop_controllers).
     ///

@@ -252,7 +252,8 @@ impl Names {
         }
     }
 
-    /// Renames the values in the member `metadata` of an object, a list or a bookmark.
+    /// Replaces the values that differ between runs, such as uids, in the member `metadata` of an object, a
+    /// list or a bookmark. The table in the module's documentation lists the replacements.
     ///
     /// `is_state` is whether the metadata is of a list or a bookmark.
     fn metadata(&self, metadata: &Value, is_state: bool) -> Value {
@@ -278,7 +279,7 @@ impl Names {
         }
     }
 
-    /// Renames uids, times and generated names in a text.
+    /// Replaces uids, times and generated names in a text, for example a time with `<time>`.
     fn in_text(&self, text: &str) -> String {
         let mut text = without_times(text);
         for (uid, number) in &self.uids {
@@ -290,7 +291,8 @@ impl Names {
         shortened(text)
     }
 
-    /// Renames the revisions in the message of a `Status` too.
+    /// Replaces the same values as [`Self::in_text`] in the message of a `Status`, and revisions with
+    /// `<revision>`.
     fn message(&self, text: &str) -> String {
         let mut text = self.in_text(text);
         for before in [

@@ -140,8 +140,8 @@ mod tests {
         }
     }
 
-    /// Returns the states of one object: the acknowledged number 1 at revision 5, and the pending write
-    /// `open`.
+    /// Returns the states of one object. In the acknowledged state, the object contains the number 1 and has
+    /// revision 5. The pending write is `open`.
     fn known(open: Open) -> Known {
         let mut known = Known::default();
         known.tried(&key("a"), Some(1));

@@ -335,9 +335,10 @@ impl Lives {
         Ok(following)
     }
 
-    /// Checks that at least one client received the change of each revision that all watchers cover.
+    /// Checks that the change of each revision was received, in the response to a watch, a write or a list.
     ///
-    /// A watcher covers the revisions after its last list, up to its last event or bookmark.
+    /// Checks only the revisions that all watchers cover. A watcher covers the revisions after its last list,
+    /// up to its last event or bookmark.
     ///
     /// This check detects a lost deletion event. [`Watcher::check`] does not, because only the lost event
     /// contains the deletion's revision.

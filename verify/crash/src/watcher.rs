@@ -29,7 +29,7 @@ pub(crate) struct Watcher {
     begun: u64,
     /// Revision of the last received event, bookmark or list.
     last: u64,
-    /// Revisions of the received changes. All are higher than `begun`.
+    /// Revisions of the received changes, in ascending order. A new list clears this vector.
     told: Vec<u64>,
     pub(crate) seen: Counts<&'static str>,
     /// The server bug to simulate. For `GapInWatch` and `DeletionUntold`, the watcher ignores some events.

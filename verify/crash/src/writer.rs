@@ -84,10 +84,12 @@ impl Notes {
 }
 
 impl Writer {
-    /// Sends write requests until the server does not respond, or until the limit `left` is reached.
+    /// Sends write requests until the server does not respond, or until this client has sent `left` requests.
+    ///
+    /// If `left` is `None`, the number of requests is not limited.
     ///
     /// # Errors
-    /// Returns an error if the server returns an invalid response.
+    /// Returns an error if the server rejects a request or returns an invalid response.
     pub(crate) async fn storm(mut self) -> Result<()> {
         while self.left != Some(0) && self.write().await? {
             self.acknowledged.send_modify(|count| *count += 1);

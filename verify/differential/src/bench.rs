@@ -166,7 +166,7 @@ impl Bench {
     /// Returns the answers of the library and of client-go to one sequence.
     ///
     /// # Errors
-    /// Returns an error if an oracle has ended.
+    /// Returns an error if an oracle, the Go process of a client-go version, has ended.
     pub(crate) fn tell_one(
         &mut self,
         component: &Component,

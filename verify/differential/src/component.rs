@@ -43,13 +43,15 @@ pub(crate) struct Moment<'a> {
     pub(crate) sequence: &'a Sequence,
     /// The index of the operation whose answers differ.
     pub(crate) at: usize,
-    /// The library's answers to the sequence, one step per operation.
+    /// The library's results, one per operation of `sequence`. Each [`Step`] contains the answer to one
+    /// operation.
     pub(crate) ours: &'a [Step],
     /// The answers of one version of client-go. `None` for an operation that it does not support.
     pub(crate) theirs: &'a [Option<Answer>],
 }
 
-/// The names of the intentional differences that explain why two answers differ.
+/// The name or names of the intentional differences that explain why the library's and client-go's answers to
+/// one operation differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
     /// One intentional difference. Later answers are still compared.

@@ -95,7 +95,7 @@ impl Coverage {
             .collect()
     }
 
-    /// Returns the number of occurrences of each intentional difference, by name.
+    /// Returns how often each intentional difference from client-go occurred, by the difference's name.
     pub(crate) fn accepted(&self) -> &Counts<&'static str> {
         &self.accepted
     }

@@ -149,7 +149,9 @@ impl Oracle {
         })
     }
 
-    /// Runs one sequence on client-go, while `counterpart` answers the lines of the oracle process.
+    /// Runs one sequence on client-go, with `counterpart` as the API server of client-go.
+    ///
+    /// The oracle process sends client-go's requests as lines of text, and `counterpart` responds to them.
     ///
     /// # Errors
     /// Returns the errors of [`Oracle::ask`], and the errors of the counterpart.

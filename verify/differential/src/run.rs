@@ -32,9 +32,10 @@ type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 /// Maximum number of failing test cases per component that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// A run with this many seeds or more fails if a difference in [`divergences::FILE`] does not occur.
+/// Minimum number of seeds in a full run.
 ///
-/// Only the differences of the compared component must occur.
+/// A full run fails if one of the intentional differences that [`divergences::FILE`] lists for the compared
+/// component never occurs.
 const FULL_RUN: usize = 1000;
 
 /// Maximum number of seeds with which the command tries to find one planted bug.
@@ -182,10 +183,11 @@ impl Judge<'_> {
     }
 }
 
-/// Returns a message for each difference that was accepted but is not in [`divergences::FILE`].
+/// Returns a message for each difference that the comparison treated as intentional, but that
+/// [`divergences::FILE`] does not list for the component.
 ///
-/// If `complete` (the run has at least [`FULL_RUN`] seeds), also returns a message for each difference in
-/// the file that never occurred.
+/// If `complete` (the run has at least [`FULL_RUN`] seeds), also returns a message for each difference that
+/// the file lists for the component but that never occurred.
 fn strays(
     component: &Component,
     divergences: &Divergences,

@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     /// Run the named target only on this input, such as a saved failure
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// With `all`: insert one deliberate bug after the other; the fuzz target for each bug must find the bug
+    /// Insert each deliberate bug in turn, and check that its fuzz target finds it; the only value is `all`
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
     /// Run the named target in this process, without a memory limit

@@ -22,7 +22,7 @@ use std::fmt;
 
 use crate::planted::Bug;
 
-/// A fuzz target: a function that tests some code with any bytes, and settings for mutations.
+/// A fuzz target: its name, its test function, and its settings for the mutation of inputs.
 pub struct Target {
     /// Name of the target on the command line, and of its files in `corpus` and `libfuzzer`.
     pub name: &'static str,

@@ -30,7 +30,8 @@ pub struct Selection {
     /// Run 500 seeds derived from this text, for example from the commit's id
     #[arg(long, value_name = "TEXT")]
     pub fresh: Option<String>,
-    /// `all`: insert each deliberate bug into the tested code in turn, and require that the program finds it
+    /// Insert each deliberate bug into the tested code in turn, and require that the program finds it; the
+    /// only value is `all`
     #[arg(long, value_parser = ["all"])]
     pub planted: Option<String>,
 }
@@ -74,7 +75,9 @@ pub struct Fixed<J> {
     /// Range of seeds that every run with `--fixed` covers.
     #[serde(deserialize_with = "deserialize_range")]
     pub all: Range<u64>,
-    /// Seeds outside [`Fixed::all`] that found a defect in the past. A run with `--fixed` also covers them.
+    /// Further seeds that every run with `--fixed` covers, because they found a defect in the past.
+    ///
+    /// `J` is a list of seeds, or a map of such lists by tested component.
     #[serde(default)]
     pub joined: J,
 }

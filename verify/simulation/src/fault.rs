@@ -83,7 +83,7 @@ impl Fault {
         }
     }
 
-    /// Returns a fault of the kind `name`, always with the same fault plan.
+    /// Returns a fault of the kind `name`. Each call with this name returns the same fault.
     ///
     /// # Panics
     /// Panics if no kind has this name.
@@ -106,7 +106,9 @@ impl Fault {
         self.kind().harm
     }
 
-    /// Returns the last number in the fault plan, such as 7 for `restart back 7`, or 0 without a number.
+    /// Returns the last number in the text [`plan`](Self::plan), such as 7 in `restart back 7`.
+    ///
+    /// Returns 0 if the text contains no number.
     pub(crate) fn figure(&self) -> u64 {
         let mut words = self.plan.split_whitespace().rev();
         words.find_map(|word| word.parse().ok()).unwrap_or_default()

@@ -60,7 +60,8 @@ impl History {
         })))
     }
 
-    /// Returns an event handler that records its events in this history.
+    /// Returns an event handler that records its events in this history. `handler` contains the settings of
+    /// the event handler, such as the time for which it sleeps after each event.
     pub(crate) fn listening(&self, handler: &Handler) -> Listening {
         Listening {
             history: self.clone(),

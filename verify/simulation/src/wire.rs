@@ -209,7 +209,8 @@ struct Body {
 }
 
 impl Body {
-    /// Adds a chunk to `line`, and reports each complete line to `pace`.
+    /// Reports each line that `chunk` completes to [`Pace`], the checker of the requests' order and backoff.
+    /// Does nothing if the body has no such checker.
     fn read_lines(&mut self, chunk: &[u8]) {
         let Some(pace) = &self.pace else {
             return;

@@ -2,7 +2,8 @@
 //!
 //! An injection returns when the servers and the proxy work again. The injection of [`Failure::Roll`] also
 //! waits until every informer has open watches. The injection of [`Failure::RestoreBack`] also waits until
-//! the server has responded to a probe or a list request of every informer.
+//! the server has responded to a probe or a list request of every informer. A probe is a list request for one
+//! object, with which an informer checks whether the server has gone back to an earlier state.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -30,21 +31,24 @@ use crate::{
 /// Number of revisions that a restored etcd skips, as etcd's documentation recommends.
 const BUMP: u64 = 1_000_000_000;
 
-/// Pause between the writes that follow a snapshot and the restore. Writes during the pause are lost too.
+/// Time for which the writers run between a snapshot and its restore. The restore reverts their writes.
 const LOST: Duration = Duration::from_secs(5);
 
-/// Number of writes of unwatched objects between the snapshot and the lost writes of watched objects.
+/// Number of writes of unwatched objects between the snapshot and the next writes of watched objects.
 ///
-/// After a restore, kube-apiserver writes objects of its own, such as leases. These writes use the revisions
-/// after the snapshot a second time. If they reach the last revision of an informer before the informer
-/// probes, the informer can't detect the restore. The constant prevents this, because kube-apiserver makes
-/// fewer writes than this in [`PROBED_WITHIN`].
+/// After etcd is restored from the snapshot, kube-apiserver writes objects of its own, such as leases. These
+/// writes use the revisions after the snapshot a second time. An informer can detect the restore only while
+/// the server's revision is lower than the informer's last revision. This number leaves enough time, because
+/// kube-apiserver makes fewer than 400 writes in [`PROBED_WITHIN`], the maximum time until every informer has
+/// checked for the restore.
 const GAP: usize = 400;
 
-/// Maximum time until the server has responded to a probe or a list request of every source.
+/// Maximum time after the start of the restored server until the server has responded to a probe or a list
+/// request for each collection that an informer watches.
 ///
-/// A source sends at most one probe per minute. If a probe fails because the server is not ready, the source
-/// sends the next probe a minute later.
+/// A probe is a list request for one object. For each collection, an informer sends at most one probe per
+/// minute. If a probe fails because the server is not ready, the informer sends the next one at least a
+/// minute later.
 const PROBED_WITHIN: Duration = Duration::from_secs(240);
 
 /// Maximum time until every informer watches again after the end of a server. A pause of a reflector lasts
@@ -97,7 +101,7 @@ impl Failure {
 
     /// Returns whether the failure breaks connections, so that informers pause before they reconnect.
     ///
-    /// A watch that the server closes regularly is opened again without a pause.
+    /// After the server has closed a watch without an error, an informer reconnects without a pause.
     pub(crate) fn breaks_connections(self) -> bool {
         !matches!(self, Self::Roll | Self::EtcdKilled | Self::ProxyDelays)
     }
@@ -230,10 +234,13 @@ impl Parts<'_> {
         Ok((pause, before))
     }
 
-    /// Restores etcd so that its revisions are used again, and waits until every informer has probed.
+    /// Restores etcd from an older snapshot, and waits until the server has responded to a probe or a list
+    /// request of every informer.
     ///
-    /// The server does not reject a watch from a revision that it has not reached. An informer therefore
-    /// detects the restore only with a probe, and only until new writes reach the informer's last revision.
+    /// The server does not reject a watch from a revision that it has not reached, so a watch does not show
+    /// the restore. To detect the restore, an informer sends a probe: a list request for one object at the
+    /// informer's last revision or newer. The server rejects the probe until new writes have reached this
+    /// revision.
     async fn restore_back(&mut self) -> Result<Pause> {
         let (pause, before) = self.restore(0).await?;
         let until = Instant::now() + PROBED_WITHIN;
@@ -254,7 +261,7 @@ impl Parts<'_> {
     }
 }
 
-/// Writes to the namespaces, which no informer watches, at least `revisions` times in total.
+/// Updates Namespace objects, which no informer watches, at least `revisions` times in total.
 async fn advance(client: &Client, revisions: usize) -> Result<()> {
     let mut writing = JoinSet::new();
     for namespace in NAMESPACES {
@@ -274,7 +281,10 @@ async fn advance(client: &Client, revisions: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether the server has responded to a probe or a list after the first `before` requests.
+/// Returns whether the server has responded to a probe or a list request. Ignores the first `before`
+/// requests.
+///
+/// A probe is a list request for one object. Errors count as responses only if they require a new list.
 fn has_probed(wire: &Wire, before: usize) -> bool {
     let requests = wire.requests();
     let checks = requests.iter().skip(before);

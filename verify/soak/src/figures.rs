@@ -9,13 +9,16 @@ use crate::wire::{Kind, Sent, Wire};
 /// Width of the intervals in which reconnects are counted.
 const BUCKET: Duration = Duration::from_millis(100);
 
-/// Number of sources that may always reconnect within one period of [`BUCKET`], even if they are more than
-/// half of their group.
+/// Number of reconnects within one period of [`BUCKET`] that always count as spread over time.
+///
+/// A greater number counts as spread only if it is at most half of all reconnects. The large and the small
+/// informers are counted separately.
 const FEW: usize = 20;
 
-/// Counts the reconnects after a failure, for the sources of all large informers or of all small informers.
+/// Counts the reconnects after a failure, either of all large informers or of all small informers.
 ///
-/// A source has reconnected if it has sent a request after the failure.
+/// A source is one list and watch of an informer. A source has reconnected if it has sent a request after the
+/// failure. A small informer watches the pods of one node; all other informers are large.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     reconnected: usize,
@@ -78,7 +81,10 @@ impl Requests {
         counted
     }
 
-    /// Returns the numbers of requests of the large and of the small informers, as text.
+    /// Returns the number of requests of each [`Kind`] as text, first for the large and then for the small
+    /// informers.
+    ///
+    /// A small informer watches the pods of one node; all other informers are large.
     pub(crate) fn text(&self) -> String {
         let group = |name: &str, counts: &BTreeMap<Kind, usize>| {
             let mut text = name.to_owned();
@@ -93,10 +99,12 @@ impl Requests {
         format!("{large}; {small}")
     }
 
-    /// Returns whether the reconnects of each group of informers (large and small) are spread over time.
+    /// Returns whether the reconnects of the informers are spread over time.
     ///
-    /// They are spread if no period of [`BUCKET`] contains more than half of the group's reconnected sources,
-    /// or if no such period contains more than [`FEW`] of these sources.
+    /// A reconnect is the first request that a source (one list and watch) sends after the failure. The large
+    /// and the small informers are two groups; a small informer watches the pods of one node. The reconnects
+    /// are spread if, in each group, each period of [`BUCKET`] contains at most [`FEW`] of the group's
+    /// reconnects, or at most half of them.
     pub(crate) fn is_spread(&self) -> bool {
         let is_spread =
             |group: &Group| group.busiest <= FEW || group.busiest * 2 <= group.reconnected;

@@ -1,7 +1,8 @@
-//! The objects that the run writes, and the selections of the informers.
+//! Defines the objects that the run writes, and [`Selection`], the set of objects that an informer observes.
 //!
 //! Every write stores a new number in an annotation and a label of the object. Two states with the same
-//! number are therefore the same write, also if a restored server uses a revision for the second time.
+//! number are therefore the result of the same write, even if a restored server uses a revision for the
+//! second time.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,13 @@
-//! Observes the HTTP requests of one source of an informer, between the library and the connection.
+//! Observes the HTTP requests that an informer sends for one collection, such as the pods of one namespace.
+//! Each collection that an informer lists and watches is called a source of the informer.
 //!
-//! It does not use what the informer reports about itself. It reads the query of each request, the status of
-//! each response, and searches the bodies for the errors after which an informer must list again.
+//! The module does not use what the informer reports about itself. It reads the query of each request and the
+//! status of each response. It also searches the response bodies for the errors after which an informer must
+//! list again.
 //!
-//! Guarantees: each request has an audit id that names the informer and the number of the request, so that
-//! the server's audit log can be compared with [`Wire::requests`]. [`Wire::unjustified`] reports each list
-//! that the informer had no reason to request.
+//! Guarantees: each request has an audit id that contains the name of the source and the number of the
+//! request, so that the server's audit log can be compared with [`Wire::requests`]. [`Wire::unjustified`]
+//! reports each list that the informer had no reason to request.
 
 use std::{
     pin::Pin,
@@ -186,7 +188,8 @@ impl Wire {
         &self.name
     }
 
-    /// Returns all requests so far. The position of a request is its number in the audit id.
+    /// Returns all requests so far. The index of a request in the vector is also the number at the end of its
+    /// audit id.
     pub(crate) fn requests(&self) -> Vec<Sent> {
         self.observed.lock().requests.clone()
     }

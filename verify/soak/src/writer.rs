@@ -1,4 +1,4 @@
-//! Clients that write at a common rate. The rate can be changed, and the clients can be paused.
+//! Clients that write objects. Their total rate can be changed, and they can be paused.
 //!
 //! Guarantees: while a [`Pause`] exists, no write is sent and none waits for its response. A write that fails
 //! is counted, not repeated.
@@ -73,8 +73,8 @@ struct Slot {
 impl Writers {
     /// Creates all objects, and starts the writers.
     ///
-    /// `nodes` is the number of nodes, and each has at least one pod. `rate` is the number of writes per
-    /// second.
+    /// `nodes` is the number of nodes, and each has at least one pod. `rate` is the total number of writes
+    /// per second.
     ///
     /// # Errors
     /// Returns an error if an object can't be created.
@@ -232,7 +232,8 @@ impl Slot {
 
     /// Records whether the object exists after a write, and returns the error if the write failed.
     ///
-    /// `exists` is whether the object exists if the write succeeded.
+    /// Records `exists` if the write succeeded, `false` for status 404, and `true` for status 409. Records
+    /// nothing for other errors.
     fn note(&mut self, result: Result<(), kube_client::Error>, exists: bool) -> Result<()> {
         match result {
             Ok(()) => {

@@ -7,8 +7,9 @@
 //! the served kinds, the messages in [`ROOTS`], and the messages that are types of fields in the table. The
 //! messages are sorted by name.
 //!
-//! The input is two versions of the Go modules. The kinds and JSON formats come from the earlier version. The
-//! table also contains the messages and fields that only the later version has.
+//! The input is two versions of the Go modules. The served kinds come from the earlier version. The
+//! messages and fields come from both versions. If both versions have a message or field, its JSON format
+//! comes from the earlier version. Otherwise, its JSON format comes from the version that has it.
 //!
 //! It is an error if a field is only in the proto file or only in the Go struct. It is also an error if a
 //! type has a method `MarshalJSON` and is not in [`FORMS`].
@@ -293,9 +294,10 @@ impl Library {
         }
     }
 
-    /// Returns whether Go writes `null` for the field in `row` if the encoded bytes do not contain the
-    /// field, although its Go type is not a pointer. This is so if the Go type is a named slice type, such as
-    /// that of the `verbs` of an `APIResource`.
+    /// Returns whether the field in `row` has a named slice type in Go, and is never omitted from JSON.
+    ///
+    /// An example is the field `verbs` of an `APIResource`. If the protobuf bytes do not contain such a
+    /// field, Go writes `null`.
     fn is_absent_list(&mut self, row: &Row) -> Result<bool> {
         let [_, _, value, presence] = &row.cells;
         let Some(target) = row.target.as_ref().filter(|target| *target == value) else {

@@ -50,7 +50,8 @@ pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
 
 /// Returns the text between the heading `title` and the next heading of level 2.
 ///
-/// The text is empty if it contains no list item. Returns `None` if there is no heading `title`.
+/// Returns an empty string if there is no list item between these headings, and `None` if there is no heading
+/// `title`.
 fn find(changelog: &str, title: &str) -> Option<String> {
     let mut lines = changelog.lines();
     lines.find(|line| heading(line) == Some(title))?;

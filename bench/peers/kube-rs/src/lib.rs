@@ -4,8 +4,8 @@
 //!
 //! Guarantees:
 //! - The setup uses kube's default features and default backoff.
-//! - By default, `Event::modify` drops managedFields before the store receives an object. With
-//!   `--prune=false`, the store receives them.
+//! - This program drops managedFields with `Event::modify` before the store receives an object. With
+//!   `--prune=false`, this program does not drop them.
 //! - The handler receives each event after the reflector has applied it.
 //! - The measured sync ends when the first list is complete and the store is ready.
 //!

@@ -29,9 +29,9 @@ const SERVER_CPU: &str = "server_list_cpu_s";
 const SERVER_PEAK: &str = "server_peak_kib";
 const EVENTS_CPU: &str = "events_cpu_s";
 
-/// Maximum peak memory of the server with the chosen kind of initial list.
+/// Limit for the server's peak memory, as a multiple of the lowest peak memory of all kinds of initial list.
 ///
-/// The value is a multiple of the lowest peak memory of all kinds.
+/// [`chosen`] selects no kind of initial list that exceeds the limit.
 const MEMORY_AT_MOST: f64 = 1.5;
 
 /// Returns all result tables as Markdown.

@@ -53,7 +53,7 @@ struct Figures {
     deliveries: usize,
     cpu: Cpu,
     took: Duration,
-    /// Mean CPU microseconds per delivered event in each second, in ascending order.
+    /// Mean CPU microseconds per delivered event: one value per second, sorted from smallest to largest.
     each_second: Vec<f64>,
     /// Lags of all delivered events in microseconds, in ascending order.
     lags: Vec<u32>,

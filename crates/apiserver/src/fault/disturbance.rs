@@ -52,7 +52,7 @@ pub(super) struct Disturbance {
     events: u64,
     /// Number of bytes sent so far.
     bytes: u64,
-    /// Byte offset in the sent body at which the current chunk ends, if a fault splits the body randomly.
+    /// Randomly selected byte offset at which a chunk of the sent body ends; 0 until an offset is selected.
     random_border: u64,
     /// An event that is held back until after the next event, because a fault swaps the two.
     overtaken: Option<Bytes>,
@@ -81,8 +81,8 @@ impl Laid {
 // === impl Disturbance ===
 
 impl Disturbance {
-    /// Creates the state of the faults `laid` on one body. Adds to `steps` the steps that precede the first
-    /// chunk.
+    /// Creates the state of the faults on one response body. Adds the steps that must be executed before the
+    /// first chunk to `steps`.
     pub(super) fn new(
         laid: Vec<Laid>,
         framing: Framing,

@@ -73,7 +73,7 @@ pub(crate) struct OpenBodyGuard {
 
 /// A response body that sends the data of `inner` and applies faults to it.
 ///
-/// While it sends, it also obeys the [`Orders`] of tests, for example to resume.
+/// A test can also end, freeze or resume the body, or remove its faults: see [`Orders`].
 struct Disturbed {
     inner: Body,
     held: OpenBodyGuard,
@@ -84,10 +84,10 @@ struct Disturbed {
     ///
     /// The body resumes when `thaws` increases, or when its faults are removed.
     frozen_at: Option<u64>,
-    /// Whether the body has returned `Pending` before the error of an [`Ending::Break`].
+    /// Whether the body has made hyper flush the sent data, to prepare an [`Ending::Break`].
     ///
-    /// hyper drops unwritten data when a body returns an error, and flushes the data when a body returns
-    /// `Pending`.
+    /// For this, the body returns `Pending`. Then it returns an error, at which hyper drops data that is not
+    /// flushed.
     breaks: bool,
     /// Whether the wrapped body `inner` has ended.
     drained: bool,
@@ -204,7 +204,9 @@ impl OpenBodyGuard {
         &self.request
     }
 
-    /// Wraps `inner` in a body that applies the faults `laid` and obeys the orders that it receives.
+    /// Wraps `inner` in a body that applies the faults `laid`.
+    ///
+    /// A test can also end, freeze or resume the returned body, or remove its faults.
     pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>, framing: Framing) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, framing, &mut steps);

@@ -146,7 +146,7 @@ impl Switchboard {
         }
     }
 
-    /// Removes every rule for whose fault the function `which` returns true.
+    /// Removes each rule if the predicate `which` returns true for the fault of the rule.
     pub(crate) fn remove(&self, which: impl Fn(&Fault) -> bool) {
         let mut rules = self.rules.lock();
         rules
@@ -192,7 +192,10 @@ impl Switchboard {
         verdict
     }
 
-    /// Registers a response body for the actions of a fault plan, until the returned guard is dropped.
+    /// Registers a response body, so that the actions of fault plans, such as `cut watch pods`, can end or
+    /// freeze the body.
+    ///
+    /// Dropping the returned guard removes the registration.
     ///
     /// For a watch, the caller must hold the lock of the server's state while it registers the body here and
     /// adds the watch to the watch cache. Otherwise an action between these two steps could end only the body

@@ -1,7 +1,7 @@
-//! Describes objects without values, such as the object of a bookmark: the members that a kind always
-//! serializes.
+//! Defines the members that every object of a kind has in JSON, even if the members are empty.
 //!
-//! Guarantees: the members are those that kube-apiserver 1.36 sends for a built-in kind.
+//! For example, the object of a bookmark has these members. Guarantees: the members are those that
+//! kube-apiserver 1.36 sends for a built-in kind.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use super::Kind;
 /// The members of the built-in kinds; the file's header explains the format.
 const V1_36: &str = include_str!("zero_v1_36.tsv");
 
-/// Returns the members that every object of this kind has, even an object without values.
+/// Returns the members that every object of this kind has in JSON, even if the members are empty.
 ///
 /// Omits `apiVersion` and `kind`. Also omits `metadata`, except for a kind whose objects always have an
 /// annotation. For a custom kind, the result is empty.

@@ -47,11 +47,11 @@ use crate::tls::Tls;
 use super::connection_stall::StallTimeout;
 use super::stream_stall::{ResetOnStall, TrackedBody};
 
-/// Maximum number of concurrent HTTP/2 streams per connection; a client's watch needs one.
+/// Maximum number of concurrent HTTP/2 streams per connection. Each watch needs one stream.
 ///
 /// The value is `MaxConcurrentStreams` in Kubernetes' `secure_serving.go`. A client that needs more streams
-/// must open another connection. Because the limit is the same as in Kubernetes, tests with this server find
-/// clients that do not.
+/// must open another connection. A test with this server can therefore detect that a client never opens a
+/// second connection.
 const STREAMS_MAX: u32 = 100;
 
 /// Maximum time for the TLS handshake. Also the maximum time for a request head: on HTTP/1.1 for each head,

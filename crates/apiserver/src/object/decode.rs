@@ -139,7 +139,8 @@ pub(super) fn check_type(kind: &Kind, members: &Map<String, Value>) -> Result<()
 
 /// Checks the JSON types in `metadata`.
 ///
-/// If `body` is the JSON text of the object, the error message contains a number as it is written in `body`.
+/// `body` is the request body, or empty. If it is JSON and an error message contains a number, the message
+/// spells the number as in the body, such as `1e3`.
 pub(super) fn check_metadata(
     kind: &Kind,
     metadata: &Value,

@@ -142,10 +142,10 @@ pub(crate) fn event(event_type: &str, object: &[u8]) -> Vec<u8> {
 
 /// Returns the document `json` in its protobuf envelope.
 ///
-/// Returns `None` if the kind of the document has no message, or if the document does not fit the message.
+/// If `json` has no `apiVersion`, the function uses the protobuf message of the kind in `v1`.
 ///
-/// `json` has the members `kind` and `apiVersion`. If `apiVersion` is missing, the message of the kind in
-/// `v1` is used.
+/// Returns `None` if `json` has no `kind`, if the kind has no protobuf message, or if the document does not
+/// fit the message.
 pub(crate) fn document(json: &Value) -> Option<Vec<u8>> {
     let api_version = json["apiVersion"].as_str();
     let kind = json["kind"].as_str()?;

@@ -1,9 +1,9 @@
 //! Parses and matches field selectors, and lists the fields that each kind supports in selectors.
 //!
 //! Guarantees:
-//! - every kind supports `metadata.name`, and built-in kinds support the same fields as in Kubernetes 1.36.
-//!   So `metadata.namespace` is supported by all kinds except those cluster-scoped kinds that have fields of
-//!   their own;
+//! - built-in kinds support the same fields as in Kubernetes 1.36;
+//! - every kind supports `metadata.name`. Every kind except Namespace, Node, CertificateSigningRequest and
+//!   ResourceSlice supports `metadata.namespace`, even if the kind is cluster-scoped;
 //! - an absent field has the default value that Kubernetes would set.
 
 use serde_json::Value;
@@ -34,7 +34,8 @@ pub(crate) struct FieldTable {
     alias: Option<(&'static str, &'static str)>,
     /// Returns the error message for an unsupported field.
     unsupported: fn(&str) -> String,
-    /// Whether selectors may contain `metadata.namespace`, even if the kind is cluster-scoped.
+    /// Whether selectors may contain `metadata.namespace`. The value is `true` for all namespaced kinds, and
+    /// for most cluster-scoped kinds.
     has_namespace: bool,
 }
 

@@ -125,10 +125,11 @@ impl Event {
         }
     }
 
-    /// Returns the frame of this event with the given type, shape and API version of `resource`.
+    /// Returns the encoded watch event of type `event_type`. `shape` determines whether it contains the
+    /// complete object, only metadata, or a table row.
     ///
-    /// If the frame is not cached, calls `write` to encode it, and caches the result. Returns `None` if
-    /// `write` returns false.
+    /// `resource` determines the API version of the object. If the encoded event is not cached, calls `write`
+    /// to encode it, and caches the result. Returns `None` if `write` returns false.
     pub(crate) fn frame(
         &self,
         event_type: EventType,
@@ -165,7 +166,8 @@ impl Event {
 
     /// Returns the approximate memory of the event in bytes.
     ///
-    /// Counts one encoded frame and the new object, or the old object for a removal.
+    /// Counts the stored object, and one encoded watch event, which is assumed to have the same size. The
+    /// object is the old one for a removal, and the new one for other changes.
     pub(crate) fn bytes(&self) -> usize {
         let entry = self.new.as_ref().or(self.old.as_ref());
         entry.map_or(0, |entry| 2 * entry.bytes())

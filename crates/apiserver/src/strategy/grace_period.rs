@@ -10,12 +10,12 @@ pub(crate) struct Grace {
     pub(crate) until: Timestamp,
 }
 
-/// The effect of a client's deletion on the grace period of an object.
+/// The effect of a deletion on the grace period of an object.
 pub(crate) enum GracePeriod {
     /// The deletion starts no grace period.
     ///
-    /// Applies to resources without grace periods, to deletions that are not client requests, and to an
-    /// object whose grace period an earlier deletion has set to 0 seconds.
+    /// Applies to resources without grace periods, to deletions by a method call of the embedded server, and
+    /// to an object whose grace period an earlier deletion has set to 0 seconds.
     None,
     /// The deletion starts this grace period, or shortens the current one to this.
     Until(Grace),

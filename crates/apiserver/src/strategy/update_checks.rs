@@ -9,8 +9,10 @@
 use crate::metadata::Function::{self, Object, Update};
 use crate::metadata::MetadataRules;
 
-/// Kinds that call only `ValidateObjectMetaUpdate`, or call `ValidateObjectMeta` after checks of their own, as
-/// ConfigMaps and Secrets do.
+/// Kinds that call only `ValidateObjectMetaUpdate`, and the kinds ConfigMap and Secret.
+///
+/// ConfigMap and Secret also call `ValidateObjectMeta`, but after other checks. The modules of these two
+/// kinds make that call.
 const UPDATE: [&str; 22] = [
     "configmaps",
     "podtemplates",

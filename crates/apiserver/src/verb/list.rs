@@ -70,8 +70,8 @@ impl Page {
 /// Returns whether the call requests the first page of a list that can contain only one object. Kubernetes
 /// ignores the limit of such a list.
 ///
-/// The list can contain only one object if it requires one name, and also one namespace if the kind is
-/// namespaced.
+/// A list can contain only one object if its field selector contains `metadata.name=<name>`. If the kind is
+/// namespaced, the path or the field selector must also specify one namespace.
 fn is_of_one(call: &ListCall<'_>, selection: &Selection) -> bool {
     let has_key = call.namespace.is_some()
         || !call.resource.is_namespaced()
@@ -108,7 +108,9 @@ pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     }
 }
 
-/// Returns the [`Start`] of the first page, with a snapshot of the state that the request selects.
+/// Returns the start of the first page of a list: a snapshot of the collection, and the limit of the page.
+///
+/// The parameters `resourceVersion` and `resourceVersionMatch` determine the revision of the snapshot.
 async fn begin(
     shared: &Shared,
     call: &ListCall<'_>,

@@ -167,7 +167,7 @@ pub(crate) struct Emptying {
     stage: Stage,
 }
 
-/// What remains of the deletion of a namespace after the objects in [`Emptying::found`].
+/// The next step of a namespace's deletion, after the objects in [`Emptying::found`] are deleted.
 enum Stage {
     /// All pods must be deleted, and then all other objects.
     Pods,
@@ -182,9 +182,10 @@ enum Stage {
 }
 
 impl Emptying {
-    /// Returns the rest of a namespace's deletion. Must be called after `subject` was deleted.
+    /// Returns an [`Emptying`], which continues the deletion of a namespace when it is run or dropped.
     ///
-    /// `subject` is the namespace itself or an object in it.
+    /// Must be called after the deletion of `subject`, which is the namespace itself or an object in it. The
+    /// [`Emptying`] does nothing if the namespace is not being deleted.
     pub(crate) fn after_delete(shared: &Arc<Shared>, subject: Subject<'_>, how: How) -> Emptying {
         let namespaces = shared.registry.namespaces.as_ref();
         if namespaces.is_some_and(|it| it.collection == subject.resource.collection) {
@@ -193,8 +194,10 @@ impl Emptying {
         Emptying::after_write(shared, subject.resource, subject.namespace, how)
     }
 
-    /// Returns the rest of the deletion of `namespace`. Must be called after a write that may have removed an
-    /// object of `resource` in this namespace.
+    /// Returns an [`Emptying`], which continues the deletion of `namespace` when it is run or dropped.
+    ///
+    /// Must be called after a write that may have removed an object of `resource` in `namespace`. The
+    /// [`Emptying`] does nothing if `namespace` is not being deleted.
     pub(crate) fn after_write(
         shared: &Arc<Shared>,
         resource: &Resource,
@@ -245,8 +248,10 @@ impl Emptying {
         while self.step().is_some() {}
     }
 
-    /// Deletes the next object and returns its collection. Returns `None` if the deletion can't continue now
-    /// or is complete.
+    /// Deletes the next object in the namespace, and returns the object's collection.
+    ///
+    /// If no object is left, removes the namespace, and returns `None`. Also returns `None` if the remaining
+    /// objects wait for a grace period or a finalizer, or if the namespace is not being deleted.
     fn step(&mut self) -> Option<CollectionId> {
         loop {
             if let Some((resource, entries)) = &mut self.found

@@ -132,7 +132,9 @@ pub(crate) struct Rigour<'a> {
 
 /// Applies a patch to one object, and stores the result.
 ///
-/// `rigour` checks the fields of the patched object. If `rigour` is `None`, unknown fields are stored.
+/// If `rigour` is set, the function removes unknown fields from the patched object. It reports unknown and
+/// duplicate fields as the query parameter `fieldValidation` requires. If `rigour` is `None`, the function
+/// stores unknown fields and reports nothing.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,

@@ -222,7 +222,10 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
     Ok(new)
 }
 
-/// Returns `old` with the status of `sent`, and with the metadata that a write of the status changes.
+/// Returns `old` with the status and the metadata of `sent`.
+///
+/// Labels, annotations, finalizers and owner references that a request to the subresource `status` can't
+/// change stay as in `old`.
 fn with_status(resource: &Resource, old: &Object, sent: &Object) -> Object {
     let mut new = old.clone();
     new.set("status", sent.get("status").cloned());
@@ -267,7 +270,8 @@ fn keep_system_metadata(new: &mut Object, old: &Object) {
 ///
 /// # Errors
 ///
-/// Returns one error that lists `errors` and the errors that the validation finds, if there are any.
+/// Returns an error if `errors` is not empty, or if the validation finds an error. The returned error lists
+/// `errors` and all errors that the validation finds.
 fn check_update(
     subject: Subject<'_>,
     (old, new): (&Object, &Object),

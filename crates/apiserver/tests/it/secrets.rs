@@ -1,6 +1,7 @@
-//! Tests that the secrets in a client's requests are not disclosed.
+//! Tests that confidential data in requests, such as tokens, cookies and the content of Secret objects, is
+//! not disclosed.
 //!
-//! The secrets must be in no log, in no `Debug` output, and in no response to another client.
+//! The data must be in no log, in no `Debug` output, and in no response to another client.
 
 use bytes::Bytes;
 use http::Request;
@@ -21,7 +22,7 @@ const TOKEN: &str = "hunter2-token";
 const SECRET: &str = "hunter2";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-/// Returns requests that contain a secret, each with the expected status code.
+/// Returns requests that contain confidential data, each with the expected status code.
 fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     let secret = json!({
         "apiVersion": "v1",
@@ -93,8 +94,8 @@ fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     rows.into_iter().map(carrying_secrets).collect()
 }
 
-/// Builds a request with secrets in two headers. Returns the request, and the expected status code of the
-/// response.
+/// Builds a request with confidential data in two headers. Returns the request, and the expected status code
+/// of the response.
 fn carrying_secrets(
     (method, uri, content_type, body, code): (&str, &str, &str, String, u16),
 ) -> (Request<Full<Bytes>>, u16) {

@@ -64,7 +64,8 @@ pub(crate) struct Options {
     pub(crate) controllers: bool,
 }
 
-/// The optional parts of `serve`: the changes by `--churn`, and the controllers of `--controllers`.
+/// The optional parts of `serve`: the changes to the server's objects (`--churn`), and the controllers
+/// (`--controllers`).
 struct Company {
     churn: Option<(Churn, Rate)>,
     controllers: Option<Controllers>,

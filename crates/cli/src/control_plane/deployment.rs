@@ -47,13 +47,18 @@ struct Controller {
     write_replica_sets: Writes<ReplicaSet>,
 }
 
-/// Event handler that queues Deployments, and reports new ones and changes of their ready state.
+/// Event handler that queues the Deployment of each event for reconciliation.
+///
+/// For the output of the command `demo`, it also reports each new Deployment, and each change of a
+/// Deployment's ready state.
 struct Deployments {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Event handler that queues the controlling Deployments of ReplicaSets and reports new ReplicaSets.
+/// Event handler that queues, for each event of a ReplicaSet, the Deployment that controls the ReplicaSet.
+///
+/// For the output of the command `demo`, it also reports each new ReplicaSet.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,

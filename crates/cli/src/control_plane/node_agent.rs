@@ -108,8 +108,8 @@ pub(crate) fn open(
     Ok(())
 }
 
-/// Registers an event handler that reports the `Step`s of the pods on all nodes. Starts no worker, so no
-/// pod is simulated.
+/// Registers an event handler that reports each new pod without a node, and each pod that starts, becomes
+/// ready or ends on any node. Starts no worker, so no pod is simulated.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.

@@ -52,7 +52,8 @@ struct Controller {
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    /// Number of ready pods at the most recent call of [`Controller::tell_content`], by ReplicaSet name.
+    /// Number of ready pods of each ReplicaSet when the controller last had no pods to create or delete for
+    /// that ReplicaSet.
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Writes<ReplicaSet>,
     write_pods: Writes<Pod>,
@@ -73,10 +74,10 @@ struct Pods {
     expectations: Arc<Expectations>,
 }
 
-/// Adds the replica set controller to a process.
+/// Adds the replica set controller to `process`, a group of controllers that share one client and informers.
 ///
 /// # Errors
-/// Returns an error if the process has been shut down, or already has a replica set controller.
+/// Returns an error if `process` has been shut down, or already has a replica set controller.
 pub(crate) async fn open(
     plane: &mut ControlPlane,
     process: &mut Process,

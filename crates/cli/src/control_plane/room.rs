@@ -97,7 +97,7 @@ impl Room {
         }
     }
 
-    /// Returns a sort key that compares nodes by CPU, then by memory, then by pods.
+    /// Returns a key that sorts `Room` values by their CPU, then by memory, then by number of pods.
     pub(crate) fn rank(self) -> impl Ord {
         (self.cpu, self.memory, self.pods)
     }

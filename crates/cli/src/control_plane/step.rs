@@ -77,9 +77,9 @@ pub(crate) struct Step {
     /// Name of the reporting loop, such as `node-agent/node-1`.
     pub(crate) who: Arc<str>,
     pub(crate) kind: Kind,
-    /// Kind and name of the observed object in kubectl's notation, such as `pod/web-1`.
+    /// Kind and name, such as `pod/web-1`, of the object that the loop observed or changed.
     pub(crate) object: String,
-    /// Resource version of the observed object.
+    /// Resource version of this object when the loop observed it.
     pub(crate) revision: ResourceVersion,
     pub(crate) text: String,
 }

@@ -62,7 +62,9 @@ struct Classes {
     foreign: String,
 }
 
-/// The tasks of the binder and the provisioners, and the channel that signals these tasks to stop.
+/// The tasks that the scenario starts, and the channel that signals these tasks to stop.
+///
+/// One task runs the binder, which binds claims to volumes. Each other task runs a provisioner.
 struct Company {
     stop: watch::Sender<bool>,
     tasks: JoinSet<anyhow::Result<()>>,

@@ -73,7 +73,9 @@ fn envelope(bytes: &[u8]) -> Option<Envelope<'_>> {
     Envelope::read(bytes.strip_prefix(&Envelope::MAGIC)?).ok()
 }
 
-/// Returns the message type of the kind in the object's envelope.
+/// Returns the message type of the kind that the envelope of the object names.
+///
+/// Returns `None` if the object has no valid envelope, or if the kind is not built-in.
 pub(super) fn schema(bytes: &[u8]) -> Option<Schema> {
     let envelope = envelope(bytes)?;
     Schema::of_kind(&envelope.api_version, &envelope.kind)
@@ -220,9 +222,10 @@ pub(super) fn measured<K: DeserializeOwned>(
     read(schema, bytes, |deserializer| counted(deserializer)).map_err(|error| unfit(&error))
 }
 
-/// Calls `read` with a serde deserializer of the object.
+/// Calls the closure `read` with a serde deserializer of the object, and returns the closure's result.
 ///
-/// The deserializer also visits `apiVersion` and `kind` if the object states them.
+/// The deserializer also visits `apiVersion` and `kind` if the object has an envelope, or if its type is
+/// `PartialObjectMetadata`.
 fn read<R>(
     schema: Schema,
     bytes: &[u8],

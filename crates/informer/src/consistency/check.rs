@@ -43,7 +43,7 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 /// An attempt fails while the informer's queue contains changes. If all attempts fail, the check is skipped.
 const SETTLE_TRIES: u32 = 20;
 
-/// Maximum of [`ListedFor::gap`], in periodic checks.
+/// Maximum number of periodic checks from one request for a list to the next ([`ListedFor::gap`]).
 ///
 /// While the same difference exists, at least every 64th check requests another list.
 const GAP_MAX: u32 = 64;
@@ -86,9 +86,11 @@ impl ListedFor {
         }
     }
 
-    /// Returns whether the periodic check must request another list for this difference.
+    /// Counts a periodic check that found the difference again. Returns whether this check must request
+    /// another list.
     ///
-    /// A periodic check must call this method once if it finds the difference again.
+    /// The method must be called exactly once per such check. It returns true for the first check, and then
+    /// after 2, 4, 8, … more checks, up to [`GAP_MAX`].
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {

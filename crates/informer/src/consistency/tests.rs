@@ -29,9 +29,11 @@ fn object(name: &str, uid: &str, revision: u64) -> Object<ConfigMap> {
     .unwrap()
 }
 
-/// Returns the writer of a store that source `i` has filled with `lists[i]`, a list at revision 9.
+/// Returns the writer of a store that contains the objects of one or more sources. A source is one list and
+/// watch.
 ///
-/// A source is one list and watch. Each list item is the name, uid and revision of an object.
+/// `lists` contains one list per source, in the order of the source IDs, which start at 0. Each list item is
+/// the name, uid and revision of an object. The revision of each list is 9.
 fn store(lists: &[&[(&str, &str, u64)]]) -> IndexerWriter<ConfigMap> {
     let (_, mut writer) = indexer::new(Indexers::new()).unwrap();
     for (source, list) in (0..).map(SourceId::new).zip(lists) {

@@ -16,12 +16,12 @@ use crate::reflector::NotServed;
 )]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Definition {
-    /// The informer has received no definition of the kind. A built-in kind never has a definition.
+    /// The informer has not received the kind's CRD. A built-in kind has no CRD, so it always has this state.
     #[default]
     Unknown,
     /// The CRD of the kind exists. The informer receives this value again after each change of the CRD.
     There,
-    /// The kind's definition existed and was deleted.
+    /// The CRD of the kind existed and was deleted.
     Deleted,
 }
 

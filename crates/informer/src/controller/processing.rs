@@ -138,10 +138,11 @@ impl<K: Send + Sync + 'static> Processing<K> {
         }
     }
 
-    /// Restarts the resync timer, and queues every object in `known` that has no changes in the queue.
+    /// Restarts the resync timer, and runs a resync if [`ResyncTimer::should_resync`] returns `true`.
     ///
-    /// Before these objects, queues the changes from the channel, up to the queue's limit. The limit does not
-    /// apply to the objects. If [`ResyncTimer::should_resync`] returns `false`, queues nothing.
+    /// A resync first queues the changes from the channel, up to the queue's limit. Then it queues every
+    /// object in the user's store that has no changes in the queue. The limit does not apply to these
+    /// objects.
     fn resync(&mut self, bounds: Bounds) {
         self.resync.restart();
         if !(self.resync.should_resync)() {

@@ -184,7 +184,9 @@ where
     }
 }
 
-/// Calls [`Guest::begin`] of each guest, one after the other, to prepare the reflectors.
+/// Prepares the reflectors for the warm start and the consistency check, before the reflectors start.
+///
+/// Each of these optional tasks is a [`Guest`]. Calls [`Guest::begin`] of each task, one after the other.
 async fn begin<K>(guests: &mut [Box<dyn Guest<K>>], reflectors: &mut [InnerReflector<K>]) {
     for guest in guests {
         guest.begin(reflectors).await;

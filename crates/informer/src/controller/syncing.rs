@@ -24,10 +24,11 @@ use crate::{indexer::Snapshot, object::SourceId, reflector::Delta};
 pub(super) struct Unconfirmed {
     /// Sources whose reflector has sent nothing since the saved objects were loaded.
     sources: BTreeSet<SourceId>,
-    /// Number of changes to pop from the queue until the store contains the first change, list or bookmark
-    /// that each reflector has sent after the load.
+    /// Number of changes that must still be popped from the queue before the objects are confirmed.
     ///
-    /// Changes that are queued later are not counted, so a busy watch can't delay the confirmation.
+    /// When a reflector sends its first change, list or bookmark after the load, this is set to the number of
+    /// queued changes. Later changes of this reflector do not increase the number, so a busy watch can't
+    /// delay the confirmation.
     left_in_queue: usize,
     /// Reports that the loaded objects are in the store; `None` after the report.
     filled: Option<oneshot::Sender<()>>,

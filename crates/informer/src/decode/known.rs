@@ -25,9 +25,11 @@ pub(crate) struct KnownStates<K> {
 }
 
 impl<K> KnownStates<K> {
-    /// Returns the stored object with the same name, uid, revision, source and epoch.
+    /// Returns the stored object with the name, uid and revision of the list item `identity`.
     ///
-    /// The object may be broken, which means that it failed to decode earlier.
+    /// Returns `None` if another list and watch of the informer received the object, or if the server may
+    /// have been restored from a backup since then. The object may be broken, which means that it failed to
+    /// decode earlier.
     pub(super) fn unchanged(&self, identity: &Identity<'_>) -> Option<Object<K>> {
         let revision = ResourceVersion::of(identity);
         if revision.is_unset() {

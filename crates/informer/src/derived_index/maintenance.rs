@@ -42,7 +42,7 @@ pub(super) type DependsOn<K> = Box<dyn Fn(&K) -> Result<Vec<ObjectName>, String>
 pub(super) type ValuesOf<K, O> =
     Box<dyn Fn(&K, &[Arc<O>]) -> Result<Vec<Arc<str>>, String> + Send + Sync>;
 
-/// The content of a derived index, and the names of the objects that a handler is evaluating.
+/// The content of a derived index, and the names of the objects whose index entries are being updated.
 #[derive(Default)]
 pub(super) struct Board {
     kept: Mutex<Kept>,

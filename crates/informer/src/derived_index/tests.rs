@@ -121,16 +121,18 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// Runs the next operations of the test while the index calls one of its functions.
+/// Runs the next operations of the script, up to the next [`Operation::Answer`] or the end of the script.
 ///
-/// Stops after the next `Operation::Answer`, or if no operation remains.
+/// The two index functions that the test passes to the index call this function first. The operations
+/// therefore run during a call of an index function.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }
 
-/// Removes the next operation from the script and runs it.
+/// Removes the next operation from the script, and runs it unless it is [`Operation::Answer`].
 ///
-/// Runs nothing and returns `false` if this operation is `Answer`, or if no operation remains.
+/// Returns `false` if the operation is `Answer`, which ends a call of an index function, or if the script is
+/// empty.
 fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     let mut guard = world.lock();
     let World {
@@ -201,7 +203,9 @@ fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     handling.waiting = (!ended).then_some(waiting);
 }
 
-/// Creates the state of a test and the tested index, whose functions call [`meanwhile`].
+/// Creates the [`World`] of a test, and an index of its pods.
+///
+/// Each index function first runs operations of `script`, and then computes its result.
 fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
     let (pods, pod_writer) = indexer::new(Indexers::new()).unwrap();
     let (nodes, node_writer) = indexer::new(Indexers::new()).unwrap();

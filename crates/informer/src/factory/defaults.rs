@@ -1,7 +1,8 @@
 //! Stores the default options of a factory's informers. Combines them with the options of one informer.
 //!
-//! Defaults exist for all kinds, for one type, and for one namespace. This module resolves the precedence
-//! between these defaults. It does not create informers.
+//! A default applies to the informers of all Kubernetes kinds, or of one Rust type such as `Pod`. It applies
+//! to all namespaces or to one namespace. This module resolves the precedence between these defaults. It does
+//! not create informers.
 
 use std::{
     any::{Any, TypeId},
@@ -118,9 +119,14 @@ impl Defaults {
 
     /// Returns the function that transforms an informer's objects, if a transform is set.
     ///
-    /// The function first applies the factory's transform of the metadata of all objects. Then it applies one
-    /// transform for the object's namespace: the transform in `own`, or else the default of the type `K`, or
-    /// else the default of all kinds.
+    /// The function first applies the factory's transform of the metadata of all objects. Then it applies the
+    /// first of these transforms that is set:
+    /// - the transform in `own`, the options of this informer;
+    /// - the factory's transform for the type `K`;
+    /// - the factory's transform for all kinds in the object's namespace.
+    ///
+    /// The first two can differ between namespaces: a transform for the object's namespace has precedence
+    /// over a transform for all namespaces.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,

@@ -146,13 +146,14 @@ fn covered(section: &Section) -> CoveredNamespace {
     }
 }
 
-/// An informer in a factory's registry, with its kind, coverage and requested options.
+/// An informer in a factory's registry, with its kind, the objects that it covers, and its requested options.
 pub(super) struct Registered<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) kind: ApiResource,
     pub(super) coverage: Option<Coverage>,
-    /// Options that the caller requested, without the factory's defaults. `None` if the program built the
-    /// informer.
+    /// Options of the request that created the informer, without the factory's defaults.
+    ///
+    /// `None` for an informer that the program created itself and passed to the factory.
     pub(super) options: Option<InformerOptions<K>>,
 }
 

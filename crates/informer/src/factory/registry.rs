@@ -116,7 +116,7 @@ pub(super) struct Registry {
 
 #[derive(Default)]
 struct State {
-    /// Entries of the informers, in the order of their first requests.
+    /// Entries of the informers, in the order in which their keys were registered.
     entries: Vec<Entry>,
     /// Whether `start` was called.
     started: bool,
@@ -127,7 +127,7 @@ struct State {
 struct Entry {
     id: EntryId,
     key: Key,
-    /// The informer as a [`Registered<K>`], where `K` is the Rust type in the key.
+    /// The informer. The concrete type is [`Registered<K>`], where `K` is the Rust type in the key.
     informer: Arc<dyn AnyInformer>,
     /// Function that runs the informer; `None` after the informer's start, after the shutdown, and if the
     /// factory does not run the informer.
@@ -152,7 +152,7 @@ impl Registry {
         RegistryId(Arc::as_ptr(self).addr())
     }
 
-    /// Returns the registered informers in the order of their first requests.
+    /// Returns the registered informers in the order in which their keys were registered.
     pub(super) fn list(&self) -> Vec<Arc<dyn AnyInformer>> {
         let state = self.state.lock();
         let entries = state.entries.iter();
@@ -169,8 +169,8 @@ impl Registry {
     /// informer. Starts the informer if `want` is [`Want::Held`] and the factory was not shut down.
     ///
     /// # Errors
-    /// Returns the error of `accept`, which receives the informer's options. The request then does not keep
-    /// the informer running.
+    /// Returns the error of `accept`, which receives the informer's options. In this case, `want` has no
+    /// effect.
     pub(super) fn get_if_or_make<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
@@ -367,7 +367,7 @@ impl Registry {
 
     /// Returns the informer of a key, or `None` if there is none or if it has ended or is ending.
     ///
-    /// After the shutdown, also returns an informer that has ended or is ending.
+    /// After the shutdown of the factory, also returns an informer that has ended or is ending.
     pub(super) fn look<K: 'static>(&self, key: &Key) -> Option<SharedInformer<K>> {
         let state = self.state.lock();
         let (_, registered) = state.find::<K>(key)?;
@@ -416,8 +416,8 @@ impl Registry {
     ///
     /// For a hold on an informer that has not been started, returns the function that runs the informer. The
     /// caller must pass this function to [`spawn`](Self::spawn).
-    /// Returns `None` in all other cases: for a pin, after the informer was started or removed, after the
-    /// shutdown of the factory, or if the factory does not run the informer.
+    /// Always returns `None` for a pin. Returns `None` for a hold if the informer was started or removed, if
+    /// the factory was shut down, or if the factory does not run the informer.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;
@@ -436,7 +436,7 @@ impl Registry {
 impl State {
     /// Returns the informer of a key, or `None` if there is none or if it has ended or is ending.
     ///
-    /// After the shutdown, also returns an informer that has ended or is ending.
+    /// After the shutdown of the factory, also returns an informer that has ended or is ending.
     fn find<K: 'static>(&self, key: &Key) -> Option<(EntryId, &Registered<K>)> {
         let entry = self.entries.iter().find(|entry| entry.key == *key)?;
         let has_ended = entry.informer.is_stopped() || entry.is_ending();

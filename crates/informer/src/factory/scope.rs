@@ -123,9 +123,10 @@ impl Level {
 }
 
 impl Scope {
-    /// Combines the levels into a scope; the most specific level is the first.
+    /// Combines the selections for an informer, for its type and for all kinds into a scope.
     ///
-    /// Ignores the namespaces for a cluster-scoped kind.
+    /// `levels` contains these selections in this order. If one level does not set a value, the value of the
+    /// next level applies. For a cluster-scoped kind, namespaces are ignored.
     pub(super) fn resolve(levels: &[&Level], is_namespaced: bool) -> Self {
         let nothing = Selection::default;
         let selected = |namespace: &str| {

@@ -134,9 +134,10 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns the first object after the name `last` that meets all conditions.
+    /// Searches `root`, a state of the store, for the first object after the name `last` that meets all
+    /// conditions. If `last` is `None`, the search starts at the first object.
     ///
-    /// `root` must have the same indices as the store for which the plan was created.
+    /// `root` must have the same indices as the state for which the plan was created.
     pub(super) fn after<'a, K>(
         &self,
         root: &'a Root<K>,

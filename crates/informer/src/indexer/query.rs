@@ -46,7 +46,9 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns a query for the objects that have the given value in each of the given indices.
+    /// Returns a query for the objects that match every pair in `values`.
+    ///
+    /// A pair is an index and a value. An object matches the pair if the object has this value in this index.
     ///
     /// Use [`Snapshot::query`] instead if some indices are given by name and others by
     /// [`IndexToken`](super::IndexToken), or if one index has several accepted values.

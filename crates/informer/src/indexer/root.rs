@@ -133,8 +133,8 @@ impl<K> Root<K> {
 
     /// Sets the revision of `source`. Does nothing if `revision` is unset.
     ///
-    /// Increments `rollbacks` if the revision decreases, or if the epoch of `revision` shows that the
-    /// server was restored from a backup.
+    /// Increments `rollbacks` if the revision decreases, or if the reflector has detected since the previous
+    /// revision that the server was restored from a backup.
     pub(super) fn set_revision(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;

@@ -189,7 +189,7 @@ impl<K> Root<K> {
 
     /// Stores a new state of an object.
     ///
-    /// Returns the stored state, and the state that handlers last received, if any.
+    /// Returns the stored state, and the state that handlers last received, if they received one.
     fn write(
         &mut self,
         source: SourceId,
@@ -247,7 +247,7 @@ impl<K> Root<K> {
 
     /// Removes an object from the store and the indices.
     ///
-    /// Returns the state of the object that handlers last received, if any.
+    /// Returns the object in the state that handlers last received, if they received one.
     fn take(&mut self, name: &ObjectName) -> Option<Object<K>> {
         let old = self.entries.remove(name)?;
         self.reindex(name, None, &mut Vec::new());
@@ -259,7 +259,7 @@ impl<K> Root<K> {
     /// If `by_source` is true, the object count of `old`'s source decreases by one. The caller must pass
     /// false if an entry of the same source replaced `old`.
     ///
-    /// Returns the state of the object that handlers last received, if any.
+    /// Returns the object in the state that handlers last received, if they received one.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();

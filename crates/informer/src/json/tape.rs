@@ -51,7 +51,10 @@ thread_local! {
     static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
 }
 
-/// Decodes a text with `simd-json` and `read`, or returns `None` if `serde_json` must decode it.
+/// Decodes a JSON text: writes the tape with `simd-json`, and passes the tape to the closure `read`, which
+/// returns the decoded value.
+///
+/// Returns `None` if `serde_json` must decode the text.
 pub(super) fn read<T>(
     json: &[u8],
     read: impl FnOnce(Value<'_, '_>) -> Result<T, Refused>,

@@ -1,7 +1,7 @@
 //! Converts the events of an informer to the events of kube's `watcher`.
 //!
-//! Guarantees: the stream that `watcher` returns reports each deletion that the informer's watch missed, and
-//! delivers exactly one `Init` sequence. The stream sends no requests.
+//! Guarantees: the converted stream, [`Watcher`], reports each deletion that the informer's watch missed, and
+//! delivers exactly one `Init` sequence. It sends no requests.
 
 use std::{
     collections::BTreeMap,

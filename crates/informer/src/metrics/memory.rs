@@ -15,8 +15,9 @@ use super::StoreSample;
 pub struct Memory {
     /// Number of objects in the cache, excluding those that failed to decode.
     pub objects: usize,
-    /// Estimated memory in bytes that the objects and their [`Object`](crate::object::Object) handles use.
-    /// See [`StoreSample::rest_bytes`] for the accuracy.
+    /// Estimated memory in bytes of the objects at rest, which means in the cache, with their
+    /// [`Object`](crate::object::Object) handles. Excludes the indices and
+    /// [`dictionary_bytes`](Self::dictionary_bytes). See [`StoreSample::rest_bytes`] for the accuracy.
     pub rest_bytes: u64,
     /// Number of bytes that the server sent for the objects in the cache, in JSON or protobuf.
     pub wire_bytes: u64,

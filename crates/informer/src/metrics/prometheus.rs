@@ -173,7 +173,9 @@ fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
         .collect()
 }
 
-/// The share of one informer or work queue in a series. Dropping the last share removes the series.
+/// A handle to the metric series of one informer or work queue.
+///
+/// Informers or queues with the same labels share their series. Dropping the last handle removes the series.
 struct Member<L: Ord, S> {
     labels: L,
     series: Arc<S>,

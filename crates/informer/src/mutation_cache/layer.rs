@@ -1,8 +1,9 @@
 //! [`Layer`] stores the local writes and deletions of a `MutationCache`, an overlay over an informer's cache,
 //! and decides when to drop each write or deletion.
 //!
-//! The methods that receive a snapshot of the cache first drop expired writes and deletions, and writes whose
-//! revision the cache has reached. The module uses tokio's clock for expiry, and starts no task or timer.
+//! The methods that receive a snapshot of the cache first drop the writes and deletions that have expired,
+//! and each write whose revision the cache has reached. The module uses tokio's clock for expiry, and starts
+//! no task or timer.
 //!
 //! A write or deletion lapses if the layer drops it although the cache never contained its result. The layer
 //! records the names of the objects whose write or deletion lapsed, and [`Layer::take_lapsed`] returns these
@@ -64,11 +65,12 @@ pub(super) struct Layer<K> {
     /// The caller must drop these objects without the overlay's lock, because a destructor may call the
     /// overlay.
     pub(super) released: Vec<Object<K>>,
-    /// Names of the objects whose write or deletion ended although the cache never contained its result.
+    /// Names of the objects whose write or deletion the layer dropped although the cache never contained the
+    /// result.
     lapsed: Vec<ObjectName>,
 }
 
-/// The reason why a local write ended.
+/// The reason why the layer drops a local write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// The cache contains the written state or a newer state, or no longer contains the object.
@@ -83,12 +85,13 @@ enum End {
 struct PendingWrite<K> {
     object: Object<K>,
     since: Since,
-    /// Whether a snapshot since the write contained the object. A later snapshot without it then means that
-    /// the object was deleted.
+    /// Whether at least one snapshot since the write contained the object. If so, a later snapshot without
+    /// the object means that the object was deleted.
     cached: bool,
 }
 
-/// Time at which a local write or deletion was added to the layer, and its sequence number.
+/// Time at which a local write or deletion was added to the layer, and the sequence number of that write or
+/// deletion.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Since {
     order: u64,
@@ -236,10 +239,10 @@ impl<K: Resource> Layer<K> {
         View::Cache
     }
 
-    /// Drops expired writes and deletions, and writes whose revision `cache` has reached.
+    /// Drops the writes and deletions that have expired. Also drops each write whose revision `cache` has
+    /// reached, and each write of an object that `cache` has removed.
     ///
-    /// Also drops the writes of objects that the cache has removed, and drops every write and deletion if the
-    /// server's revision decreased.
+    /// Drops every write and deletion if the server's revision decreased.
     pub(super) fn settle(&mut self, cache: &Snapshot<K>) {
         self.forget(cache);
         let names: Vec<_> = self.written.keys().cloned().collect();

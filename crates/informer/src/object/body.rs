@@ -126,9 +126,10 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the size in bytes of the dictionaries and samples that all packed bodies of a cache share.
+    /// Returns the size in bytes of the compression data that all packed bodies of a cache share.
     ///
-    /// Returns `None` if the body is not packed.
+    /// The data are the compression dictionaries, and the sample objects from which the next dictionary is
+    /// created. Returns `None` if the body is not packed.
     pub(super) fn shared_size(&self) -> Option<usize> {
         match self {
             #[cfg(feature = "packed")]
@@ -275,8 +276,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Returns a packed form that stores received objects uncompressed at first. Returns any other form
-    /// unchanged.
+    /// If this form is packed, makes it store received objects uncompressed at first. Does not change other
+    /// forms.
     ///
     /// [`Housekeeping`] compresses the objects later, so that events do not wait for compression.
     pub(crate) fn urgent(self) -> Self {

@@ -31,10 +31,11 @@ impl Epoch {
         suspicions: u16::MAX,
     };
 
-    /// Returns the epoch after a detected restore of the server.
+    /// Returns the epoch that a detected restore of the server starts.
     ///
-    /// `known` is the epoch of the stored objects. Only a list changes `known`, so repeated calls before the
-    /// next list return the same epoch.
+    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The result
+    /// counts one detected restore more than `known`, and as many suspected restores as `self`. Only a list
+    /// changes `known`, so repeated calls before the next list return the same epoch.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
         Self {
             rollbacks: known.rollbacks.wrapping_add(1),
@@ -42,10 +43,11 @@ impl Epoch {
         }
     }
 
-    /// Returns the epoch after a suspected restore of the server.
+    /// Returns the epoch that a suspected restore of the server starts.
     ///
-    /// `known` is the epoch of the stored objects. Only a list changes `known`, so repeated calls before the
-    /// next list return the same epoch.
+    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The result
+    /// counts one suspected restore more than `known`, and as many detected restores as `self`. Only a list
+    /// changes `known`, so repeated calls before the next list return the same epoch.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {
         Self {
             suspicions: known.suspicions.wrapping_add(1),

@@ -36,7 +36,9 @@ enum Repr {
     Text(Epoch, Arc<str>),
 }
 
-/// The content of a [`ResourceVersion`] without its epoch, for comparing, hashing and printing.
+/// The revision that the server sent, for comparing, hashing and printing a [`ResourceVersion`].
+///
+/// Omits the internal epoch, which is the period between two restores of the server from a backup.
 #[derive(PartialEq, Eq, Hash)]
 enum Shown<'a> {
     Unset,
@@ -87,7 +89,9 @@ impl ResourceVersion {
         matches!(self.0, Repr::Number(_, 0))
     }
 
-    /// Returns this revision in the epoch `current`; an unset revision is unchanged.
+    /// Sets the epoch of this revision to `current`. Does not change an unset revision.
+    ///
+    /// An epoch is the period between two restores of the server from a backup.
     pub(crate) fn in_epoch(mut self, current: Epoch) -> Self {
         if let Repr::Number(epoch, _) | Repr::Text(epoch, _) = &mut self.0 {
             *epoch = current;
@@ -103,7 +107,9 @@ impl ResourceVersion {
         }
     }
 
-    /// Returns whether this revision is lower than `reached`; false if their epochs differ.
+    /// Returns whether this revision is lower than `reached`, and both are from the same epoch.
+    ///
+    /// An epoch is the period between two restores of the server from a backup.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
         // A server may assign lower numbers after it was restored from a backup.
         self.epoch() == reached.epoch() && self < reached
@@ -134,7 +140,8 @@ impl Hash for ResourceVersion {
 
 /// Orders two revisions by value if both are decimal numbers without leading zeros.
 ///
-/// Any other two revisions are equal or incomparable. The comparison ignores the epochs.
+/// Any other two revisions are equal or incomparable. The comparison does not detect that the server was
+/// restored from a backup between the two revisions.
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         fn digits(text: &str) -> Option<(usize, &str)> {

@@ -107,9 +107,9 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Summary of the waiting notifications that were moved to another thread.
+/// Describes the waiting notifications while another thread merges new notifications into them.
 ///
-/// The thread merges new notifications into them.
+/// The merge splits lists into single events. Until the merge ends, the buffer's own queue is empty.
 struct Unfolding {
     messages: usize,
     /// Sequence number of the oldest waiting notification, and the time when its changes were applied to the
@@ -373,7 +373,7 @@ impl<K> Buffer<K> {
         may
     }
 
-    /// Records that the notification in progress is delivered. Wakes the tasks that wait for the listener.
+    /// Records that the current notification has been delivered, and wakes the tasks that wait for this.
     pub(crate) fn finish(&self) {
         self.state.lock().finish();
         self.idle.notify_waiters();
@@ -414,7 +414,7 @@ impl<K> Buffer<K> {
         self.room.notify_one();
     }
 
-    /// Records that the listener has ended, and wakes the tasks that wait for the listener.
+    /// Records that the listener has ended, and wakes the tasks that wait for this or for a delivery.
     pub(crate) fn ended(&self) {
         let mut state = self.state.lock();
         state.ended = true;

@@ -63,8 +63,8 @@ pub(crate) struct Listener<K> {
 impl<K> Listener<K> {
     /// Adds the initial events to the buffer: first the objects of `cache`, then `Synced`.
     ///
-    /// Omits the objects if the listener's delivery is [`Delivery::All`]. Omits `Synced` if `synced` is
-    /// false.
+    /// Omits the objects for [`Delivery::All`]: such a listener receives all objects of each later list, but
+    /// not the objects that are in the cache when it is added. Omits `Synced` if `synced` is false.
     pub(super) fn join(&self, cache: Snapshot<K>, synced: bool) {
         if cache.told_after(None).is_some() && self.delivery == Delivery::Changes {
             self.buffer.push(Notification::Join(cache));

@@ -15,11 +15,11 @@ use crate::clock;
 /// Minimum resync period, equal to client-go's `minimumResyncPeriod`.
 const MINIMUM: Duration = Duration::from_secs(1);
 
-/// Resync period of each listener of one informer, and the time of the next resync.
+/// For each listener of one informer: its resync period, and the time of its next resync.
 ///
-/// All listeners share one timer. Its interval, the check period, is the shortest of the default resync
-/// period and the periods that listeners requested before the informer started. If the default period is
-/// zero, resyncs are disabled.
+/// One timer for all listeners checks which resyncs are due. Its interval, the check period, is the shortest
+/// of the default resync period and the periods that listeners requested before the informer started. If the
+/// default period is zero, resyncs are disabled.
 #[derive(Debug)]
 pub(super) struct Schedule<Id> {
     default: Duration,

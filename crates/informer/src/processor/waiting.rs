@@ -182,12 +182,13 @@ type Position = (u64, u64);
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
-    /// Position of a bulk message that is not expanded.
+    /// Position of the waiting message that contains events of many objects (a list, a resync, or initial
+    /// objects), if there is one.
     ///
     /// While it is set, no message about a single object waits.
     whole: Option<Position>,
-    /// Number of waiting resync messages. Each waiting event of a resync that was expanded into single events
-    /// counts as one message.
+    /// Number of waiting resync messages. A resync of several objects is one message until it is split into
+    /// one message per object.
     resyncs: usize,
 }
 

@@ -150,9 +150,11 @@ pub struct Fields(pub(super) Cuttable);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cuttable {
-    /// Only managed fields and annotations; used for types that implement `Serialize`.
+    /// Only managed fields and annotations can be pruned. Used for types that implement `Serialize`, because
+    /// a program can write objects of these types back to the server.
     Dispensable,
-    /// All fields except those that identify the object or that selectors read.
+    /// All fields can be pruned, except those that identify the object or that selectors read. Used for
+    /// [`Pruned`] types.
     AllButIdentity,
 }
 

@@ -86,7 +86,7 @@ impl Known<K> for Cache {
 }
 
 impl Cache {
-    /// Creates a store that contains one object for each index of `NAMES` in `names`, at revision 0.
+    /// Creates a store of objects at revision 0. `names` contains the indices of their names in `NAMES`.
     fn with(names: &BTreeSet<usize>) -> Self {
         let mut cache = Self::default();
         for name in names.iter().map(|name| NAMES[*name]) {
@@ -219,9 +219,10 @@ impl Sync {
         !self.0.is_empty() && self.0.keys().all(|source| self.synced(*source))
     }
 
-    /// Records that an item of a source was popped.
+    /// Records that an item of a source (a list and its watch) was popped: decrements the number of unpopped
+    /// items of the source's first list, if it is above zero.
     ///
-    /// Returns whether this pop removed the last item of the source's first list from the queue.
+    /// Returns whether the number has thereby become zero.
     fn popped(&mut self, source: u32) -> bool {
         match self.0.get_mut(&source) {
             None | Some(0) => false,

@@ -23,8 +23,8 @@ pub struct BackoffConfig {
     pub initial: Duration,
     /// Limit for the minimum of a pause. Each failure doubles the minimum, up to this value.
     ///
-    /// A pause is less than twice its minimum, unless the server requests a longer one with `Retry-After`.
-    /// Default: 30 s, so other pauses are shorter than 60 s.
+    /// Default: 30 s. A pause is less than twice its minimum, so it is shorter than 60 s by default. The
+    /// server can request a longer pause with `Retry-After`.
     pub cap: Duration,
     /// Time without failures after which the next failure starts with `initial` again. Default: 2 min.
     ///

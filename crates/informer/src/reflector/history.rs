@@ -74,7 +74,11 @@ impl History {
         self.stuck_at.as_ref() == Some(revision)
     }
 
-    /// Returns whether equal revisions of an object mean equal states.
+    /// Returns whether the reflector can treat two states of an object with the same revision as equal.
+    ///
+    /// Returns false if the server has reported that its newest revision is older than the last revision, and
+    /// the store has not accepted a list since. The server may have been restored from a backup, and may then
+    /// have used a revision twice.
     pub(super) fn believes_revisions(&self) -> bool {
         !self.is_server_behind
     }

@@ -12,8 +12,8 @@
 //!   the first one since the start, since the last server outage, or since the last period without failures
 //!   (`BackoffConfig::reset_after`). After any other failure, there is a pause.
 //! - *Bad data* is unreadable, or was rejected by the store.
-//! - A *probe* is a LIST of one object, which shows whether the server still knows the last revision. If it
-//!   does not, the server *has gone back*: it was restored from a backup, for example.
+//! - A *probe* is a LIST of one object, which shows whether the server still knows the last revision. A
+//!   server that was restored from a backup may not know it.
 //! - `410` is an HTTP status or an error event, and includes the reasons `Expired` and `Gone`. A watch with
 //!   this error *has expired*.
 //! - `TooLarge` is the error "too large resource version".
@@ -48,7 +48,7 @@
 //! | lost its connection, got no response or 504, or failed with 410 or `TooLarge` at `""` | another streaming list, after a pause |
 //! | was closed within five minutes, lost its connection, got no response or 504, or failed with 410 or `TooLarge` at `""`, for the third time in a row | a LIST, at once; no streaming list for an hour |
 //! | sent objects that the store rejected | another streaming list, after a pause |
-//! | is complete, but contains objects reused from the cache, and a consistency check requested another list in the meantime (also applies to a LIST) | a list at `""`, at once if healthy; the complete list is not applied |
+//! | is complete, but a consistency check requested another list in the meantime, and the reflector used cached objects in place of received objects with the same revisions (also applies to a LIST) | a list at `""`, at once if healthy; the complete list is not applied |
 //!
 //! # Watches
 //!
@@ -63,7 +63,7 @@
 //! | sent an event older than the object in the cache (client-go does not detect this) | a list at `""`, at once if healthy |
 //! | sent any other event or bookmark older than the last revision | the event is applied and the watch continues; a probe is sent in parallel, unless such a probe was answered since the last list |
 //! | ended with 429 inside the stream | the same watch, after a pause |
-//! | ended with an internal error, within the time set with `internal_error_retry` | the same watch, at once if healthy |
+//! | ended with an internal error, at most `internal_error_retry` after the first internal error of a series; a minute without an internal error ends a series, and the value zero disables this row | the same watch, at once if healthy |
 //! | broke (connection reset, truncated inside an event, silent for `TimeoutConfig::silence`) | the same watch, after a pause |
 //! | ended with another error, with bad data, or with an event of an unknown type | a list, after a pause |
 //! | was closed within a second without an event (client-go: `VeryShortWatchError`) | a list, after a pause |

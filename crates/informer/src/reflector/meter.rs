@@ -21,7 +21,8 @@ pub(super) struct ReflectorMeter {
 }
 
 impl ReflectorMeter {
-    /// Creates a meter. `reason` is the reason for the first list; `None` if this list is not a relist.
+    /// Creates a meter. If the reflector replaces an earlier one, `reason` is the reason why it lists again.
+    /// Otherwise, `reason` is `None`.
     pub(super) fn new(meter: Meter, reason: Option<RelistReason>) -> Self {
         Self {
             meter,

@@ -1,7 +1,7 @@
-//! Decides when a probe is due, and sends probes.
+//! Decides when to send a probe (a LIST of one object that shows whether the server has gone back to an
+//! earlier state), and sends it.
 //!
-//! A probe is a request for one object. Its response shows whether the server has gone back to an earlier
-//! state. The module does not read the clock: the caller passes the current time.
+//! The module does not read the clock: the caller passes the current time.
 
 use std::time::Duration;
 
@@ -46,7 +46,8 @@ enum Order {
     Suspected,
     /// An event was out of order, and a later probe was answered or failed permanently.
     ///
-    /// Further events out of order require no probe.
+    /// Until the next list, further events out of order require no probe, because aggregated API servers send
+    /// them regularly.
     Unordered,
 }
 
@@ -75,7 +76,7 @@ impl Probe {
         }
     }
 
-    /// Returns whether a probe is required, even if the probe is not due yet.
+    /// Returns whether the reflector must send a probe, now or later.
     pub(super) fn is_required(&self) -> bool {
         self.is_enabled && (self.is_required || self.order == Order::Suspected)
     }
@@ -85,7 +86,7 @@ impl Probe {
         self.due_at(now).is_some_and(|due| now >= due)
     }
 
-    /// Returns the time at which the required probe is due, if a probe is required.
+    /// Returns the earliest time at which the reflector may send a probe; `None` if no probe is required.
     pub(super) fn due_at(&self, now: Instant) -> Option<Instant> {
         self.is_required().then(|| self.not_before.unwrap_or(now))
     }
@@ -93,7 +94,10 @@ impl Probe {
     /// Delays the next probe after a temporary failure of a probe.
     ///
     /// The delay is [`EVERY`] after the first failure, doubles with each further failure, and is at most
-    /// [`PUT_OFF_MAX`]. The delay begins at `watched`, the earliest time at which the next watch can start.
+    /// [`PUT_OFF_MAX`].
+    ///
+    /// After the failure, the reflector also pauses before it sends the next watch request. `watched` is the
+    /// end of this pause. The delay begins at this time.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
@@ -101,8 +105,8 @@ impl Probe {
 
     /// Records that a probe was answered or failed permanently, and that no probe is required anymore.
     ///
-    /// Returns true if the probe was required because an event was out of order ([`Probe::suspect`]). This
-    /// happens at most once between two lists.
+    /// Returns true if the probe was required because an event was out of order ([`Probe::suspect`]). Between
+    /// two lists, at most one call returns true.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;

@@ -85,9 +85,9 @@ pub(super) struct Running<K, S> {
     pieces: Pieces<K>,
     /// The LIST in progress, while it waits for the request of its next page.
     ///
-    /// The functions that request or read a page, or deliver the complete LIST to the store, take the LIST out
-    /// of this field. If the reflector repeats a LIST at once, for example after a failure, the field contains
-    /// the failed LIST until the repetition starts.
+    /// The functions that request or read a page, or deliver the complete LIST to the store, take the LIST
+    /// out of this field. If a LIST ends without success and the reflector repeats it at once, the field
+    /// contains the ended LIST until the repetition starts.
     list: Option<List<K>>,
     /// Limits the log lines about skipped or undecodable objects of a watch.
     skips: LogLimiter,
@@ -244,10 +244,10 @@ where
         action
     }
 
-    /// Keeps `list` if `next`, the next action, repeats the LIST at once. Otherwise, reports that the LIST
-    /// received `objects` objects and ended without success.
+    /// Handles a LIST that received `objects` objects and ended without success. `next` is the next action.
     ///
-    /// The metrics and the log thereby report a LIST and its immediate repetition as one LIST.
+    /// If `next` repeats the LIST at once, stores `list` in the field `list` of `self`. The metrics and the
+    /// log then report both LISTs as one. Otherwise, reports the unsuccessful LIST to them now.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
         if matches!(next, Action::List { .. }) {
             self.list = Some(list);
@@ -418,7 +418,9 @@ where
         begins(report, source, &self.reflector.relist, activity);
     }
 
-    /// Reports a failed request, or the failed watch `open`, to the log, the status and the error handler.
+    /// Reports a failed request or a failed watch to the log, the status and the error handler.
+    ///
+    /// `open` is the state of the failed watch, or `None` for a failed request.
     fn failed(
         &mut self,
         error: transport::Error,

@@ -156,10 +156,11 @@ impl Stream {
         }
     }
 
-    /// Returns the time by which the stream must send the next new object or the end bookmark.
+    /// Returns the time by which the stream must send another initial object or the end bookmark.
     ///
     /// This is the time of the last progress plus `allowed`. Progress is made when the request is sent, when
-    /// its response headers arrive, and when the stream contains an object for the first time.
+    /// its response headers arrive, and each time the stream sends an initial object that it has not sent
+    /// before.
     pub(super) fn deadline(&self, allowed: Duration) -> Instant {
         clock::after(self.progress, allowed)
     }

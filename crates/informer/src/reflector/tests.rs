@@ -50,7 +50,9 @@ impl ListerWatcher for Source {
     }
 }
 
-/// Runs the reflector for 20 seconds, and returns the epochs of the delivered lists.
+/// Runs the reflector for 20 seconds, and returns the [`Epoch`] of each delivered list.
+///
+/// An epoch is a period in the server's history. A restore of the server from a backup starts a new epoch.
 async fn lists(
     reflector: &Reflector<ConfigMap, mpsc::Sender<Delta<ConfigMap>>>,
     received: &mut mpsc::Receiver<Delta<ConfigMap>>,

@@ -168,9 +168,9 @@ impl<'a> Parser<'a> {
         value.parse().map_err(not_an_integer)
     }
 
-    /// Parses values in parentheses, of which some may be empty: `()`, `(,a)`, `(a,,b)`, `(a,,)`.
+    /// Parses values in parentheses. Values may be empty, as in `()`, `(,a)`, `(a,,b)` and `(a,,)`.
     ///
-    /// Kubernetes 1.32 rejects two commas at the end, and 1.36 accepts them.
+    /// Accepts two commas at the end, as Kubernetes 1.36 does. Kubernetes 1.32 rejects them.
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorParseError> {
         self.expect("(", "'('")?;
         let mut values = BTreeSet::new();

@@ -38,7 +38,9 @@ impl LoopOptions {
     }
 }
 
-/// Generates the setters of [`LoopOptions`] in a builder, whose field `path` contains the options.
+/// Generates the setters of [`LoopOptions`] in a builder.
+///
+/// The argument is the builder's field that contains the options, such as `defaults.loop_options`.
 macro_rules! loop_methods {
     ($($path:ident).+) => {
         /// Sets the resync period, the interval at which handlers receive every object again. Zero, the

@@ -150,8 +150,10 @@ impl<K> From<&Object<K>> for Written {
 
 /// Returns the revision up to which the cache has all changes of the object `name`.
 ///
-/// If the object is not cached, this is the lowest revision of all namespaces, or unset until all namespaces
-/// have been listed. `sources` is the number of namespaces that the informer lists and watches separately.
+/// The informer lists and watches `sources` collections separately, for example the pods of two namespaces.
+/// For each collection, the cache stores the revision up to which it has all changes. If the object is
+/// cached, returns the revision of its collection. Otherwise, returns the lowest revision of all collections,
+/// which is unset until all collections have been listed.
 pub(crate) fn reached<K>(
     snapshot: &Snapshot<K>,
     name: Option<&ObjectName>,

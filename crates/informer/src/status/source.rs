@@ -9,7 +9,9 @@ use tokio::time::Instant;
 
 use crate::{object::ResourceVersion, transport};
 
-/// The state of the reflector of one source: its activity, its last revision and its last failure.
+/// The state of one reflector: its activity, its last revision and its last failure.
+///
+/// A reflector lists and watches one source: a collection of objects, such as the pods of one namespace.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SourceStatus {

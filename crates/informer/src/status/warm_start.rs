@@ -13,7 +13,8 @@ pub enum WarmStart {
     /// The cache was filled with the saved objects, and the watch resumes from the saved revision.
     #[non_exhaustive]
     Warm {
-        /// Number of objects loaded, including objects that failed to decode.
+        /// Number of objects loaded into the cache. An object that can't be decoded is loaded without its
+        /// content, and is counted too.
         objects: usize,
         /// The saved revision. If the informer watches several collections, such as the pods of two
         /// namespaces, this is the revision of the first collection in

@@ -120,7 +120,8 @@ fn created() -> Vec<Error> {
     ]
 }
 
-/// Returns whether only the client or the reflector creates errors of this class.
+/// Returns whether [`created`] returns no errors of this class, because only the client or the reflector
+/// creates them.
 fn is_created_elsewhere(class: Class) -> bool {
     match class {
         Class::ConnectionRefused | Class::VeryShortWatch | Class::WentBack | Class::Store => true,

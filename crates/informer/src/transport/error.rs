@@ -161,16 +161,16 @@ impl Error {
 
     /// Returns the next request of a reflector after this error has ended an open watch.
     ///
-    /// The result does not apply to an error of a watch request, which occurs before the watch is open. After
-    /// such an error, the first matching rule determines the next request of the reflector:
-    /// - After [`Class::Expired`]: a list.
-    /// - After [`Class::TooManyRequests`], [`Class::ConnectionRefused`], [`Class::Connection`], or any error
-    ///   with a [`retry_after`](Self::retry_after): the same watch.
-    /// - After [`Class::Unavailable`], [`Class::Timeout`] or [`Class::Unauthorized`]: the same watch for the
-    ///   first ten minutes of such errors, later a list.
-    /// - After any other error: a list.
+    /// If a watch request fails before the watch is open, the reflector does not use this method. Instead, it
+    /// applies the first of these rules that matches the error of the request:
+    /// - [`Class::Expired`]: the next request is a list.
+    /// - [`Class::TooManyRequests`], [`Class::ConnectionRefused`], [`Class::Connection`], or any error with a
+    ///   [`retry_after`](Self::retry_after): the next request is the same watch.
+    /// - [`Class::Unavailable`], [`Class::Timeout`] or [`Class::Unauthorized`]: the next request is the same
+    ///   watch. If such errors continue for ten minutes, it is a list.
+    /// - Any other error: the next request is a list.
     ///
-    /// These rules do not apply to a timeout of the response headers: see
+    /// These rules do not apply if the response headers do not arrive in time: see
     /// [`TimeoutConfig::watch_headers`](crate::reflector::TimeoutConfig::watch_headers).
     pub fn retry(&self) -> Retry {
         match self.class {

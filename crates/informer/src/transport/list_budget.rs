@@ -104,7 +104,7 @@ impl ListBudget {
         self.until.min(Instant::now() + LIST_STALL)
     }
 
-    /// Returns the error for a list that received no bytes before its [`deadline`](Self::deadline).
+    /// Returns the error for a list whose next bytes did not arrive before the [`deadline`](Self::deadline).
     pub(crate) fn late(&self) -> Error {
         self.in_time().err().unwrap_or_else(stalled)
     }

@@ -7,9 +7,10 @@
 //! {"end":{"objects":1,"checksum":"…"}}
 //! ```
 //!
-//! Guarantees: the writer and the reader keep only one line in memory, in addition to the objects. For any
-//! file, the reader uses a bounded amount of memory, and returns the objects or the reason why it can't read
-//! the file. The reader returns objects only if the checksum in the last line matches.
+//! Guarantees: in addition to the objects, the writer and the reader keep only one line in memory. The length
+//! of a line, the number of objects and the size of the file are limited, and so is the memory that a damaged
+//! file can use. For any file, the reader returns the objects, or the reason why it can't read the file. The
+//! reader returns objects only if the checksum in the last line matches.
 //!
 //! The checksum detects accidental damage. It does not detect changes by an attacker who can write to the
 //! file.

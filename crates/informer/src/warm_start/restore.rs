@@ -75,7 +75,9 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
 }
 
 impl<K: Send + Sync + 'static> Restore<K> {
-    /// Creates a `Restore` for an informer, if a warm start is configured.
+    /// Creates a `Restore` as a [`Guest`], which is an additional task of an informer.
+    ///
+    /// Returns `None` if no warm start is configured.
     pub(crate) fn guest(
         snapshotter: Option<&Arc<Snapshotter<K>>>,
         commands: &mpsc::UnboundedSender<Command<K>>,

@@ -46,7 +46,8 @@ const ASKED_AGAIN: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Saved {
-    /// Number of saved objects, including objects that failed to decode.
+    /// Number of saved objects. The cache also contains objects that the informer failed to decode. They are
+    /// saved and counted too.
     pub objects: usize,
     /// Size of the file, in bytes.
     pub bytes: u64,

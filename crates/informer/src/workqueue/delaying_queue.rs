@@ -78,7 +78,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
 
     /// Returns the earliest time at which a delayed item is queued, or `None` if no item is delayed.
     ///
-    /// The time is the duration that was passed to [`DelayingQueue::add_at`].
+    /// As in [`DelayingQueue::add_at`], the time is a duration since a fixed origin that the caller selects.
     pub(super) fn earliest(&self) -> Option<Duration> {
         self.calendar.first_key_value().map(|(due, _)| due.at)
     }
@@ -96,7 +96,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
 
     /// Returns each delayed item and the time at which it is queued, earliest first.
     ///
-    /// The times are the durations that were passed to [`DelayingQueue::add_at`].
+    /// As in [`DelayingQueue::add_at`], each time is a duration since a fixed origin that the caller selects.
     pub(super) fn delayed(&self) -> impl Iterator<Item = (&T, Duration)> {
         self.calendar.iter().map(|(due, item)| (item, due.at))
     }

@@ -19,7 +19,7 @@ pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     /// Identifier of each item in work. An item receives a new identifier each time a worker receives it.
     started: Lookup<T, u64>,
-    /// Time at which a worker received each item in work. The key is the item's identifier in `started`.
+    /// Time at which a worker received each item in work. The key is the identifier from the field `started`.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }

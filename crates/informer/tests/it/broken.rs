@@ -1,7 +1,6 @@
 //! Tests broken objects: objects for which decoding, the transform or an index function fails.
 //!
-//! The informer reports each broken object in its status. Broken objects do not affect the cache and the
-//! delivery of other objects.
+//! The informer reports each broken object in its status. It stores and delivers all other objects as usual.
 
 mod forms;
 

@@ -283,8 +283,9 @@ async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_i
     }
 }
 
-/// A difference between cache and server must not fail a pending `wait_for_revision` call, and must not
-/// remove a write from a `MutationCache`. A restore of the server does both.
+/// If a consistency check finds a difference between cache and server, the informer must not fail a pending
+/// `wait_for_revision` call, and must not remove a write from a `MutationCache`. In contrast, a restore of
+/// the server fails the call and removes the write.
 #[tokio::test(start_paused = true)]
 async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);

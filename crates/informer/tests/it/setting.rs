@@ -56,7 +56,8 @@ pub(crate) fn builder(server: &Server) -> Builder<Pod> {
         .encoding(encoding())
 }
 
-/// Returns the builder of a factory whose informers request the encoding of [`encoding`].
+/// Returns the builder of a factory whose informers request the encoding in the environment variable
+/// `TEST_ENCODING`, or JSON if the variable is not set.
 pub(crate) fn factory_builder(client: Client) -> FactoryBuilder {
     SharedInformerFactory::builder(client).encoding(encoding())
 }

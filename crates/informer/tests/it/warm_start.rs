@@ -60,7 +60,7 @@ fn file(name: &str) -> PathBuf {
     folder(name).join("pods.jsonl")
 }
 
-/// Returns a [`SavedStore`] in the file `path`, with a clock that advances by one hour whenever it is read.
+/// Returns a [`SavedStore`] in the file `path`. The store's clock advances by one hour at each reading.
 fn saved(path: &Path) -> SavedStore {
     let hours = std::sync::atomic::AtomicU64::new(0);
     SavedStore::in_file(path, "1").clock(move || {

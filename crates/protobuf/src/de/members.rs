@@ -105,7 +105,7 @@ impl<'de, 'c> Members<'de, 'c> {
         })
     }
 
-    /// Reads the next field of the message into `slot`, and returns the field.
+    /// Stores the value of the message's next field in `self.slot`, and returns the definition of the field.
     // A copy of this large function in each visitor would slow down decoding.
     #[inline(never)]
     fn next_field(&mut self, message: &'static Message) -> Result<Option<&'static Field>, Error> {
@@ -151,7 +151,7 @@ impl<'de, 'c> Members<'de, 'c> {
 
     /// Returns the next field below `number` that is missing and that Go's JSON encoder nevertheless writes.
     ///
-    /// Stores the zero value of this field in `slot`.
+    /// Stores the zero value of this field in `self.slot`.
     #[inline(never)]
     fn next_missing(&mut self, message: &'static Message, number: u32) -> Option<&'static Field> {
         while let Some(field) = message.fields.get(self.at)
@@ -223,7 +223,8 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Fast path: reads the next member into `slot`, and returns its name.
+    /// Fast path of [`next_name`](Self::next_name): stores the value of the message's next member in
+    /// `self.slot`, and returns the member's name.
     ///
     /// Returns `None` at the end of the message, and before a field that this path does not support, such as
     /// a packed list or a field with [`Presence::Inline`]. The caller must then call
@@ -294,7 +295,7 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Reads the next entry of a map: stores its value in `slot`, and returns its key.
+    /// Reads the next entry of a map: stores its value in `self.slot`, and returns its key.
     #[inline]
     fn next_map_key(&mut self, value_type: Type) -> Result<Option<Cow<'de, str>>, Error> {
         let Some(entry) = self.fields.next() else {
@@ -322,7 +323,8 @@ impl<'de, 'c> Members<'de, 'c> {
         }))
     }
 
-    /// Stores the next member of the type meta in `slot`, and returns the member's name.
+    /// Returns the name of the object's next type meta member (`apiVersion` or `kind`), and stores the
+    /// member's value in `self.slot`.
     #[cold]
     fn next_type_meta(&mut self) -> Option<&'static str> {
         let (api_version, kind) = self.slot.context.type_meta?;
@@ -399,7 +401,7 @@ fn run<'de>(
     })
 }
 
-/// Converts `error`, and adds the name of the field to its JSON path.
+/// Converts `error` to an [`Error`] whose JSON path contains the name of `field`.
 #[cold]
 fn below(error: WireError, field: &Field) -> Error {
     Error::from(error).below(Step::Member(field.name.to_owned()))

@@ -20,8 +20,8 @@ pub(super) enum Value<'de> {
     Integer(i64),
     /// A value of this `Type`, which is never a message. `None` is the zero value of the type.
     ///
-    /// An integer or a string in the message has the variant `Integer` or `Text` instead, unless its wire
-    /// type does not match this `Type`.
+    /// If the type is an integer or a string, this variant contains only `None` or a value with the wrong
+    /// wire type. All other integers and strings are an `Integer` or a `Text`.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),

@@ -51,9 +51,10 @@ impl Difference {
         Some((real.response()?, embedded.response()?))
     }
 
-    /// Returns the command, and the lines of both answers without the first and the last ones that are equal.
+    /// Returns the text of the command, and the lines of both answers.
     ///
-    /// A line of kube-apiserver starts with `-`, and a line of the embedded server with `+`.
+    /// All equal lines at the start and at the end of the two answers are omitted. A line of kube-apiserver
+    /// starts with `-`, and a line of the embedded server with `+`.
     pub(super) fn report(&self) -> String {
         let [real, embedded] = &self.texts;
         compare::report(&self.script, real, embedded)

@@ -1,9 +1,9 @@
-//! Draws programs of requests.
+//! Generates random sequences of API requests, called programs.
 //!
 //! Guarantees:
 //! - A seed always yields the same program.
-//! - The speed of a server does not affect its responses. Before a request that can read an old state from a
-//!   watch cache, the program sends a request that waits until the cache has the latest state.
+//! - A slow watch cache does not change the responses. Before each request that can read an old state from a
+//!   watch cache, a program contains a request that waits until the cache has the latest state.
 
 use std::fmt::Write as _;
 
@@ -33,7 +33,8 @@ const FIRST: &str = r#"> DO POST /api/v1/namespaces/$ns/configmaps
 
 > SET uid1 /metadata/uid"#;
 
-/// Name of the object whose change ends a watch, unless the watch selects another name.
+/// Name of the object that a program changes at its end. This change is the last event that the program reads
+/// from a watch. If the watch selects only another name, the program changes the object of that name instead.
 const MARKED: &str = "marked";
 
 /// Requests of metadata only.
@@ -178,7 +179,7 @@ impl Unit {
         }
     }
 
-    /// Adds the token of a user without permissions to the unit's last request.
+    /// Adds the token of a user without permissions to the last request in this group of commands.
     fn forbid(&mut self) {
         let start = self.text.rfind("\n\n> GET ").map_or(0, |at| at + 2);
         let end = self.text[start..].find('\n');

@@ -211,10 +211,11 @@ impl<'a> Invalid<'a> {
             .any(|(field, message)| *field == "patch" && is_type(message))
     }
 
-    /// Returns whether `self`, the errors of kube-apiserver, state a value of another type outside the
-    /// metadata, and `found`, the errors of the embedded server, state one in the metadata.
+    /// Returns whether every error in `found` reports a value of the wrong type in `metadata`, and no error
+    /// in `self` does. `found` is from the embedded server, and `self` is from kube-apiserver.
     ///
-    /// A patched object can have both. Kubernetes reports the first one, in the order of the members.
+    /// A patch can set values of the wrong type both inside and outside `metadata`. Kubernetes reports only
+    /// the first of these values, in the order of the object's members.
     fn is_before_metadata(&self, found: &Self) -> bool {
         const METADATA: &str = "into Go struct field ObjectMeta.";
         let is_in_metadata = |(_, message): &(&str, &str)| message.contains(METADATA);

@@ -1,4 +1,5 @@
-//! Deliberate defects of the embedded server, which the comparison must find.
+//! Deliberate defects of the embedded server. The comparison of the embedded server with a real
+//! kube-apiserver must find each of them.
 //!
 //! A defect changes the requests to the embedded server, or its responses.
 

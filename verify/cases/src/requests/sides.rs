@@ -30,10 +30,10 @@ pub(super) struct Outcome {
     pub(super) statuses: Vec<(String, u16)>,
     /// Number of commands whose answers have been compared.
     pub(super) compared: usize,
-    /// Names of the intentional differences.
+    /// Names of the intentional differences found in this run.
     ///
-    /// The comparison ends after an intentional difference if a server may have changed an object in response
-    /// to the command.
+    /// The comparison ends at the first command whose responses differ intentionally and that may have
+    /// changed an object.
     pub(super) known: Vec<&'static str>,
     /// The first difference that is not intentional.
     pub(super) difference: Option<Difference>,
@@ -89,9 +89,9 @@ impl Outcome {
     /// Finds the first command whose answers differ unintentionally, and records the intentional differences
     /// before it.
     ///
-    /// The compared texts contain the rank of each revision instead of the revision. A revision that only one
-    /// server sends changes the ranks in earlier answers too. Therefore, the answers up to each command are
-    /// compared without the later answers.
+    /// The compared texts contain, instead of each revision, its rank among the revisions in all compared
+    /// answers. A revision that only one server sends can change the ranks in earlier answers too. Therefore,
+    /// the method compares the answers up to each command without the later answers.
     fn find(&mut self, real: &[Answer], embedded: &[Answer]) {
         let mut passed = BTreeSet::new();
         for end in 1..=self.case.steps.len() {

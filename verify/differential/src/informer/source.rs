@@ -63,7 +63,8 @@ impl Source {
         state.tell();
     }
 
-    /// Makes the server reject the next `requests` list and watch requests.
+    /// Makes the server reject the next list and watch requests. `requests` is the number of requests to
+    /// reject.
     pub(super) fn refuse(&self, requests: u64) {
         self.state.lock().refusals = requests;
     }

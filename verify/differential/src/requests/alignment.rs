@@ -21,7 +21,8 @@ const AT_ONCE: &str = "the_first_relist_is_at_once";
 const RESET: &str = "a_reset_connection_is_backed_off_from";
 /// Divergence: the library backs off after a failed streaming list; client-go repeats the list immediately.
 const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
-/// Divergence: unlike client-go, the library lists one object (a probe) before it resumes a lost watch.
+/// Divergence: the library sends a probe (a LIST with `limit=1`) before it resumes a lost watch; client-go
+/// sends none.
 const PROBE: &str = "a_lost_connection_is_probed";
 /// Divergence: after a temporary rejection of a watch, the library retries the watch; client-go lists.
 const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
@@ -51,7 +52,7 @@ struct Pair<'a> {
     ours: Vec<Request<'a>>,
     /// Revisions at which client-go sent lists in earlier operations, and which may have expired.
     expired: Vec<String>,
-    /// For each request in `ours`, whether a probe (a list of one object) is permitted at its position.
+    /// For each request in `ours`, whether the rules accept it if it is a probe (a LIST with `limit=1`).
     owed: Vec<bool>,
     /// Whether the library's store is empty after the operation.
     is_empty: bool,
@@ -60,7 +61,8 @@ struct Pair<'a> {
     lags: bool,
 }
 
-/// How many requests of client-go and of the library match, and the divergences between them.
+/// The number of client-go's requests, the number of the library's requests that correspond to them, and the
+/// divergences that explain how these requests differ.
 type Matched = (usize, usize, Vec<&'static str>);
 
 /// Function that matches the next requests of client-go with the next requests of the library.
@@ -87,7 +89,7 @@ impl Alignment {
 /// Returns the divergences that explain all differences between the two lists of requests after an operation.
 ///
 /// Returns `None` if a difference is unexplained. Also returns `None` if the stores of client-go and the
-/// library differ and [`Alignment::parts`] is `false`.
+/// library differ, and no divergence permits different stores.
 pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     let (theirs, their_store) = split(moment.their()?.text()?)?;
     let (ours, our_store) = split(moment.our().text()?)?;
@@ -174,8 +176,10 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// Matches client-go's watch `i` with two requests of the library: the probe `j`, which is a list of one
-    /// object, and the watch after the probe. No watch follows a probe whose connection was refused.
+    /// Matches client-go's watch `i` with the library's probe `j` (a LIST with `limit=1`) and the watch
+    /// that follows the probe.
+    ///
+    /// If the connections for `i` and `j` were both refused, no watch follows, and `j` alone matches `i`.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -201,15 +205,16 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Matches a probe (a list of one object) that only the library sends, while its watch is open.
+    /// Accepts the library's request `j` without a request of client-go if `j` is a successful probe (a LIST
+    /// with `limit=1`) during an open watch.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// Returns the divergences if client-go sends a watch, but the library sends a probe (a list of one
-    /// object) that fails, and then lists the newest state.
+    /// Returns the divergences if client-go sends a watch, but the library sends a probe (a LIST with
+    /// `limit=1`) that fails, and then lists the newest state.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -232,8 +237,8 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Returns the divergences if, after a rejected watch, the library retries the watch and client-go lists,
-    /// and one of the two stores may then contain a newer state than the other. Returns `None` otherwise.
+    /// Returns the divergences if the library retries a rejected watch, but client-go sends a list, and one
+    /// of the two stores may then contain a newer state than the other. Returns `None` otherwise.
     ///
     /// `i` is the index of client-go's next request, and `j` is the index of the library's next request.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
@@ -294,10 +299,9 @@ impl<'a> Pair<'a> {
         is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 
-    /// Returns whether the revision `at` may have expired, because client-go sent a list or a streaming list
-    /// at this revision before it sent the request `now`.
+    /// Returns whether client-go sent a list or a streaming list at revision `at` before the request `now`.
     ///
-    /// The earlier list may belong to an earlier operation.
+    /// If so, the revision may have expired since then. The list can belong to an earlier operation.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs

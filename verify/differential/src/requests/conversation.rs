@@ -59,7 +59,7 @@ impl Conversation {
         }
     }
 
-    /// Takes the recorded requests from the host, and appends them to the last entry of `said`.
+    /// Formats the newly recorded requests of the reflector, and appends them to the last entry of `said`.
     fn note(&mut self) {
         let lines = self.host.take();
         if let Some(said) = self.said.last_mut() {

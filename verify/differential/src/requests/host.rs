@@ -43,7 +43,7 @@ pub(super) struct Host {
     refusals: u64,
     /// Change to apply to the watch events of the current operation; `None` for no change.
     twist: Option<Twist>,
-    /// Time on the reflector's clock at the last operation or request.
+    /// Time on the reflector's clock at the last request or test operation, whichever is later.
     last: Duration,
     /// Continue token of the last list response; empty if the response had none.
     token: String,
@@ -125,9 +125,10 @@ impl Host {
         std::mem::take(&mut self.lines)
     }
 
-    /// Executes one turn of the operation at index `at` of the sequence. [`Happened`] describes the turns.
+    /// Executes one turn of an operation. A turn is a part of the operation; virtual time passes after it.
     ///
-    /// `turn` is 0 for the first turn of the operation, and 1 for the second.
+    /// `at` is the index of the operation in the test sequence. `turn` is 0 for the first turn of the
+    /// operation, and 1 for the second.
     /// `now` is the time on the reflector's clock, which the caller must then advance by [`Happened::pass`].
     pub(super) fn operate(&mut self, at: usize, turn: usize, now: Duration) -> Happened {
         let operation = self.operations[at].clone();

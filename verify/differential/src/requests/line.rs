@@ -172,7 +172,7 @@ impl Line {
         }
     }
 
-    /// Returns the names of the behaviors in [`SEEN`] that the request shows.
+    /// Returns the report names of the entries of [`SEEN`] that match this request and its result.
     pub(super) fn seen(&self) -> impl Iterator<Item = &'static str> {
         let outcome = self.outcome.to_string();
         let kind = self.kind();

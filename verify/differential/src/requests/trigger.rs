@@ -20,12 +20,16 @@ pub(super) struct Trigger {
     pub(super) turns: &'static [&'static [&'static str]],
     /// Virtual time that passes at the end of each turn, in milliseconds: one value per element of `turns`.
     ///
-    /// If the reflector does not request streaming lists, the time is at most [`RECOVERY`].
+    /// If the reflector does not request streaming lists, a time above [`RECOVERY`] is shortened to
+    /// [`RECOVERY`] when the operation runs.
     pub(super) pass: &'static [u64],
     /// Change to apply to the watch events of this operation; `None` for no change.
     pub(super) twist: Option<Twist>,
-    /// Whether the second of the [`turns`](Self::turns) ends the streaming lists that have not yet sent a
-    /// bookmark with `k8s.io/initial-events-end`.
+    /// Whether the operation closes unfinished streaming lists after the last plan of the second element of
+    /// [`turns`](Self::turns).
+    ///
+    /// A streaming list is unfinished until it has sent the bookmark with the annotation
+    /// `k8s.io/initial-events-end`.
     pub(super) ends_unfinished: bool,
 }
 

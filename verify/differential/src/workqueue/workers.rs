@@ -84,7 +84,7 @@ struct Workers {
     seen: Vec<&'static str>,
 }
 
-/// The records of the worker and drain tasks, and the items that workers process.
+/// The events that the worker and drain tasks record, and the items that workers are processing.
 ///
 /// An event is recorded when a worker receives an item or the end of the queue, and when a drain completes.
 #[derive(Default)]
@@ -270,7 +270,7 @@ impl Workers {
             .extend((self.told.lock().idle > 1).then_some(SEVERAL_WAIT));
     }
 
-    /// Records which behaviors occurred in the operation `verb`, which caused these events.
+    /// Records for the coverage report the effect of the operation `verb`, which caused these events.
     ///
     /// `before` contains the numbers of items, workers and drain tasks before the operation.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
@@ -336,10 +336,11 @@ impl Workers {
         }
     }
 
-    /// Records the behaviors of drain tasks and waiting workers after an operation of type `verb`.
+    /// Records for the coverage report which situations occur, for example that two drain tasks wait.
     ///
     /// Also records each violated guarantee, for example that a worker waits although an item is queued.
-    /// `drained_before` is the number of drain tasks that had ended before the operation.
+    /// Must be called after an operation. `verb` is the type of the operation, and `drained_before` is the
+    /// number of drain tasks that had ended before it.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());
         let Count { idle, drained, .. } = self.count();

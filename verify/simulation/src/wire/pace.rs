@@ -58,15 +58,15 @@ pub(super) struct Pace {
     /// Number of failures since the last success. Counts only failures after which the source must pause.
     refusals: u32,
     not_before: Option<Instant>,
-    /// Time before which the source must retry the failed watch instead of listing.
+    /// Until this time, the source must not list. It must retry the watch that the server rejected instead.
     no_list_before: Option<Instant>,
     /// Whether the informer compares its cache with the server.
     ///
     /// The source of such an informer may list after an event that repeats the current state of an object.
     compared: bool,
-    /// Whether the last line of the source's watch is an event with [`OLD_OBJECT`](super::OLD_OBJECT).
+    /// Whether the last line of the source's watch is an event that repeats an object's current state.
     ///
-    /// Such an event repeats the current state that an object has on the server. The next request resets this
+    /// The JSON member [`OLD_OBJECT`](super::OLD_OBJECT) marks such an event. The next request resets this
     /// field.
     heard_old: bool,
 }

@@ -234,7 +234,9 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Returns the namespace of each source; `None` for all namespaces.
+    /// Returns the namespace that each reflector of the informer watches.
+    ///
+    /// A reflector of all namespaces has the value `None`.
     fn namespaces(&self) -> Vec<Option<&'static str>> {
         match self.life.setting.scope {
             Scope::TwoNamespaces => NAMESPACES[..2].iter().copied().map(Some).collect(),
@@ -308,7 +310,9 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Returns whether every source of the informer has reached the server's current revision.
+    /// Returns whether `snapshot` contains all changes up to the server's current revision.
+    ///
+    /// Checks this for each reflector of the informer.
     fn is_newest(&self, snapshot: &Snapshot<K>) -> bool {
         let newest = self.server.revision().to_string();
         let sources = (0..).zip(self.namespaces());
@@ -415,8 +419,8 @@ impl<K: Stored> World<'_, K> {
 
 /// Checks that each index of a snapshot contains the expected objects.
 ///
-/// `reads_each_state` is whether the index `app` decodes each state of an object. If so, the index must not
-/// contain objects that fail to decode.
+/// `reads_each_state` is whether the index by the label `app` decodes the objects. If so, this index must not
+/// contain objects that fail to decode. Otherwise, it must contain them too.
 fn check_indices<K: Stored>(snapshot: &Snapshot<K>, reads_each_state: bool) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
     // Index functions that read the whole object can't index broken objects.

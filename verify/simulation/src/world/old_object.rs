@@ -1,6 +1,7 @@
-//! Creates the plan of the fault "old object sent again": a watch sends an object's state a second time.
+//! Creates the fault "old object sent again": a watch sends an object's state a second time.
 //!
-//! The plan is not a constant, because it contains an object that is in the cache.
+//! The result is a fault plan, which is a text that the server executes. The text contains an object from the
+//! cache, so it is created only when the fault starts.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Applies a JSON patch (RFC 6902) as Kubernetes' library `gopkg.in/evanphx/json-patch.v4` does, within limits.
+//! Applies a JSON patch (RFC 6902), within limits, like Kubernetes' library `gopkg.in/evanphx/json-patch.v4`.
 //!
 //! The library accepts more than the RFC:
 //! - a missing `value` is null, and so is a missing member that `test` or `copy` reads;
@@ -13,9 +13,11 @@
 //! - the document is never nested deeper than [`DEPTH_MAX`] levels, so recursive functions do not overflow
 //!   the stack.
 //!
-//! Two differences from Kubernetes remain. A `test` of a list that contains null compares the lists, where
-//! Kubernetes fails with a 500 error. A `test` of a value that the same patch has added compares the text that
-//! the server would write for the value, not its text in the patch.
+//! Two differences from Kubernetes remain:
+//! - a `test` of a list that contains null compares the lists, where Kubernetes fails with a 500 error;
+//! - a patch can add a number or a string, and then `test` it. Kubernetes compares the JSON texts of the two
+//!   values in the patch. This module compares the text of the value in the `test` with the text that Go's
+//!   `encoding/json` writes for the added value, such as `1` for `1.0`.
 
 mod operation;
 mod text;

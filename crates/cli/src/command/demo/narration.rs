@@ -28,13 +28,13 @@ pub(super) const HOLD: Duration = Duration::from_millis(30);
 /// Maximum number of pods for which every step has its own line.
 const FEW: u32 = 12;
 
-/// Number of steps of one kind and one control loop that have their own lines.
+/// Number of steps that have their own lines, per control loop and per [`Kind`] of step.
 ///
 /// These are the earliest steps. Later steps share summary lines. The limit applies only if there are more
 /// than [`FEW`] pods. For the kind [`Kind::NotMine`], only the first step has its own line.
 const FIRST: u64 = 3;
 
-/// Approximate number of summary lines for the steps of one kind that one control loop reports.
+/// Approximate number of summary lines per control loop and per [`Kind`] of step, such as `PodBound`.
 ///
 /// Summary lines exist only if there are more than [`FEW`] pods.
 const SUMS: u64 = 10;

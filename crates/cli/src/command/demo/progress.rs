@@ -38,7 +38,7 @@ struct Milestone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,
-    /// One object if the loops write to the server and there are replicas; otherwise zero.
+    /// One object if the loops write to the server and the demo's Deployment has replicas; otherwise zero.
     OnceActing,
     /// One object per replica.
     Replicas,

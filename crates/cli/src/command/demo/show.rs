@@ -19,11 +19,13 @@ use crate::{
     output,
 };
 
-/// Time without a new step after which the demo ends, if the goal is reached.
+/// Time without a new step after which the demo ends, if the goal is reached and no loop is disabled.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// Time without a new step after which the demo ends in two cases: one of its loops is left out and the other
-/// loops have done their work, or the scheduler can't bind a pod.
+/// Time without a new step after which the demo ends in each of these cases:
+///
+/// - the user disabled one control loop, and the work that does not require this loop is done;
+/// - the scheduler can't bind a pod to a node.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The result of the demo, with a text that the demo prints.

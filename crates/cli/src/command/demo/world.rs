@@ -49,7 +49,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// Maximum time to remove the demo's objects from a real server.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// A demo's API server, and the label and name prefix of the demo's objects.
+/// A demo's API server, the label that identifies the demo's objects, and the prefix of their names.
 pub(super) struct World {
     config: Config,
     namespace: String,
@@ -203,9 +203,9 @@ impl World {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns two names for each node of the demo: without the prefix, and with the prefix.
+    /// Returns the short name (such as `node-1`) and the object name (`demo-1a2b-node-1`) of each demo node.
     ///
-    /// The result is empty if the demo's loops only observe.
+    /// Returns no names if the control loops only observe a real server: the demo then creates no nodes.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
         let nodes: &[&str] = if self.acts() { &NODES } else { &[] };

@@ -22,8 +22,10 @@ const RATE_MAX: u64 = 1_000_000;
 /// Maximum number of changes between yields to other tasks; 64 changes take about 2 ms.
 const BURST: u32 = 64;
 
-/// Maximum delay of a change. If the delay exceeds the maximum, all following changes are postponed by the
-/// same delay.
+/// Maximum delay of a change after its scheduled time.
+///
+/// If a change is delayed by more than this, all later changes are postponed by the whole delay of that
+/// change.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
 /// One in this many changes is a creation or deletion; the others are updates.

@@ -24,11 +24,11 @@ pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// Like [`cut`], but for a caller that has already found two members of `metadata`.
+/// Like [`cut`], but for a caller that has already searched `metadata` for the two members named in `found`.
 ///
-/// `found` contains the name of each of the two members, and its value as a slice of `json` if the object
-/// has the member. Returns `None` if the rules can drop anything outside these members, if the key of a
-/// dropped member is escaped, or if a value is invalid. The caller must then use [`cut`].
+/// For each of them, `found` contains the value as a slice of `json`, or `None` if the object does not have
+/// the member. Returns `None` if the rules can drop anything outside these members, if the key of a dropped
+/// member is escaped, or if a value is invalid. The caller must then use [`cut`].
 pub(in crate::codec) fn cut_found<'a>(
     members: &Members,
     found: [(&str, Option<&[u8]>); 2],
@@ -154,8 +154,8 @@ struct Search<'s> {
     members: &'s Members,
     /// Number of names in `members` that the search has not found yet.
     ///
-    /// `None` if all members whose names are not in `members` are dropped, because the whole map must then
-    /// be read.
+    /// `None` if the rules drop every member that `members` does not name. The search must then read the
+    /// whole map.
     left: Option<usize>,
     whole: &'s [u8],
     cuts: &'s mut Vec<Range<usize>>,

@@ -34,8 +34,8 @@ pub(crate) struct WatchSplitter {
     limit: Limit,
 }
 
-/// The checks that the unfinished event can still become valid JSON: the number of past checks, and the
-/// length of the event in bytes at the last check.
+/// Number of times that the splitter has checked the unfinished event for invalid JSON, and the length of the
+/// event in bytes at the last check.
 #[derive(Debug, Default)]
 struct Looks {
     count: u32,

@@ -14,11 +14,12 @@ use crate::{clock, status::InformerError};
 /// Whether a running informer is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Demand {
-    /// At least one [`Hold`](crate::factory::Hold) exists, or the informer is pinned until the factory ends.
+    /// A handle ([`Hold`](crate::factory::Hold)) or the factory keeps the informer running.
     Wanted,
-    /// The informer is not pinned and has no hold, and ends after the idle grace period.
+    /// Neither a handle ([`Hold`](crate::factory::Hold)) nor the factory keeps the informer running. The
+    /// informer ends after the idle grace period.
     Idle,
-    /// The informer must end, even if it is pinned or has a hold.
+    /// The informer must end, even if a handle or the factory keeps it running.
     Ended,
 }
 

@@ -107,10 +107,10 @@ fn coloured(name: &str, revision: usize, colours: &Colours) -> Object<K> {
     object(&format!("{name}@{revision} {}", colours.join(",")))
 }
 
-/// Expected content of the store.
+/// The objects and indices that the store must contain.
 ///
-/// Contains the colours of each decodable object, and the store's indices. An index is represented by its
-/// position in [`INDICES`].
+/// Each object is represented by the values in its label `colours`. Objects that can't be decoded are left
+/// out. Each index is represented by the position of its name in [`INDICES`].
 #[derive(Clone, Debug, Default)]
 struct Naive {
     objects: BTreeMap<ObjectName, Colours>,

@@ -139,13 +139,16 @@ impl Bench {
 
 /// Runs a script, and compares the states that the layer returns after each line with `expected`.
 ///
+/// `absent` is whether the layer shows a local write of an object that the cache does not contain. `sources`
+/// is the number of reflectors that fill the cache.
+///
 /// A line contains one or more commands, separated by `; `:
 ///
 /// ```text
 /// put a u1 5          adds a local write of the object a with uid u1 at revision 5
 /// delete a u1         adds a local deletion of the object a with uid u1
-/// at 6 has a u1 6     applies an update to the cache; the first reflector reaches revision 6
-/// at 6 lost a u1 6    applies a deletion to the cache; the first reflector reaches revision 6
+/// at 7 has a u1 6     stores the object (revision 6) in the cache; the first reflector reaches revision 7
+/// at 7 lost a u1 6    removes the object (revision 6) from the cache; the first reflector reaches revision 7
 /// at 6                applies a bookmark of the first reflector at revision 6
 /// second at 6         applies a bookmark of the second reflector at revision 6
 /// back at 3           applies a bookmark at revision 3 after the server was restored from a backup

@@ -81,7 +81,7 @@ impl<K> DeltaFifo<K> {
     }
 }
 
-/// Removes one of the last two deltas of a key if both are deletions from the same source.
+/// Removes one of the last two deltas of a key if both are deletions from the same reflector.
 ///
 /// Keeps the older deletion if that one contains the final state of the object, and otherwise the newer one.
 pub(super) fn merge_deletions<K>(deltas: &mut Vec<Delta<K>>) {

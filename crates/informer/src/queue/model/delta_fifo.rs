@@ -191,8 +191,8 @@ fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)>
 
 /// Pops a key from both implementations. If `newer` is `None`, puts the key back into both.
 ///
-/// Otherwise, queues an update of the key at the revision `newer` in both, and asserts that `fifo` rejects
-/// the popped key.
+/// Otherwise, queues an update of the key at the revision `newer` in both. Then tries to put the popped key
+/// back into `fifo`, and asserts that `fifo` rejects it.
 fn put_back(
     fifo: &mut DeltaFifo<K>,
     keys: &mut Keys,

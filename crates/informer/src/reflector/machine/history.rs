@@ -14,8 +14,8 @@
 //! | an event older than the object in the cache | the server has gone back |
 //! | a probe, a list or an end bookmark older than the last revision | the server has gone back |
 //! | any other event or bookmark older than the last revision | undecided: an aggregated API server may send old objects late; a probe decides |
-//! | "too large resource version" in response to any request | undecided: the server may lag behind; the revision of the next list decides |
-//! | a request for a list by a consistency check | the server may have gone back |
+//! | "too large resource version" in response to any request of the reflector | undecided: the server may lag behind; the revision of the next list decides |
+//! | a consistency check that requires a new list, because the cache differs from the server | the server may have gone back |
 //! | the start of a reflector that replaces an earlier reflector | the server may have gone back while the earlier reflector ran |
 
 use tokio::time::Instant;
@@ -30,9 +30,11 @@ use crate::{
 impl Machine {
     /// Sets the revision up to which an earlier reflector filled the store.
     ///
-    /// `revision` must be unset if there was no earlier reflector. If it is set, a new epoch begins, because
-    /// the server may have gone back to an earlier state since that reflector received the revision. The
-    /// first request is a list, unless [`begin_at`](Self::begin_at) is called later.
+    /// `revision` must be unset if there was no earlier reflector.
+    ///
+    /// The first request is a list, unless [`begin_at`](Self::begin_at) is called later. The list is applied
+    /// even if it is older than `revision`, because the server may have gone back to an earlier state since
+    /// the earlier reflector received the revision.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         // The earlier reflector may have detected that the server has gone back.

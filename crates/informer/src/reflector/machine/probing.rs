@@ -1,7 +1,6 @@
-//! Decides when a probe is sent: before a watch, or in parallel to an open watch.
-//!
-//! A probe is a LIST of one object. It requests at least the newest revision that the store has accepted. The
-//! response shows whether the server still knows this revision.
+//! Decides when a probe is sent: before a watch, or in parallel to an open watch. A probe is a LIST with
+//! `limit=1`. It requests at least the newest revision that the store has accepted. The response shows
+//! whether the server still knows this revision.
 //!
 //! A probe is required after a watch
 //!
@@ -41,10 +40,11 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns the action after a watch or a pause.
+    /// Returns the next action after a watch has ended or a pause is over.
     ///
-    /// If a pause that a failed parallel probe started has not ended, the action is the rest of that pause.
-    /// Otherwise, the action is a probe if one is due, or else a watch.
+    /// A failed parallel probe sets a time before which no watch is requested. If this time is in the
+    /// future, the action is a pause until then. Otherwise, the action is a probe if one is due, or else a
+    /// watch.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
@@ -64,7 +64,7 @@ impl Machine {
         self.probe.disable();
     }
 
-    /// Returns whether the open watch requires a parallel probe, now or later.
+    /// Returns whether a probe must be sent in parallel to the open watch, even if it is not due yet.
     pub(crate) fn requires_probe(&self) -> bool {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
@@ -94,11 +94,11 @@ impl Machine {
         Ok(self.watch())
     }
 
-    /// Records the response to the probe of an open watch. The probe requested the revision `asked`, and
-    /// returned `revision`.
+    /// Records the response to a probe that was sent in parallel to an open watch. The probe requested the
+    /// revision `asked`, and returned `revision`.
     ///
     /// Returns true if the probe was required because the watch had sent an event or bookmark older than the
-    /// newest revision that the store has accepted. This happens at most once between two lists.
+    /// newest revision that the store has accepted. Between two lists, at most one call returns true.
     ///
     /// # Errors
     /// Returns an error if `revision` is older than `asked`. The caller must pass the error to

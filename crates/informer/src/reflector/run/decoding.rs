@@ -128,7 +128,8 @@ where
         self.decoding.known = known;
     }
 
-    /// Stops the reuse of stored objects: the queue decodes every object that is not in a decoding task yet.
+    /// Stops the reuse of stored objects: from now on, an object is decoded even if the store contains it at
+    /// the same revision. Decoding tasks that have already started are not affected.
     pub(super) fn forget_known(&mut self) {
         self.decoding.known = None;
     }
@@ -164,8 +165,10 @@ where
         waits && !self.is_due && !self.tasks.is_without()
     }
 
-    /// Makes [`gathers`](Self::gathers) return false until each waiting event and list item is decoded or in
-    /// a decoding task. This applies even if they are too few for a parallel task.
+    /// Makes [`gathers`](Self::gathers) return `false`, so that the caller calls [`next`](Self::next) instead
+    /// of receiving more bytes first.
+    ///
+    /// The effect ends when no undecoded event or list item is waiting.
     pub(super) fn decode_now(&mut self) {
         self.is_due = true;
     }

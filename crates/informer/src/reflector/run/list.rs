@@ -118,7 +118,9 @@ impl<K> List<K> {
 
     /// Returns the object of a decoding result, if it can be stored, and reports decoding errors.
     ///
-    /// Sets [`List::known_in`] to `epoch` if the decoder reused a stored object.
+    /// `epoch` is the current period between two restores of the server from a backup. If the decoder reused
+    /// a stored object, this method records `epoch` in [`List::known_in`]. The reflector then discards the
+    /// list if a new period starts before the list ends.
     pub(super) fn usable(
         &mut self,
         decoded: Decoded<K>,

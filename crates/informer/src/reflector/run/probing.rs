@@ -1,7 +1,7 @@
-//! Sends probes, before a watch is opened or while a watch is open.
+//! Sends probes: requests for one object that show whether the server has gone back to an earlier state.
 //!
-//! A probe is a request for one object. The response shows whether the server has gone back to an earlier
-//! state, for example after a restore from a backup. A probe that is sent while a watch is open does not
+//! A server goes back to an earlier state if it is restored from a backup, for example. A probe is sent
+//! before a watch is opened or while a watch is open. A probe that is sent while a watch is open does not
 //! delay the events of the watch. The module does not decide when a probe is due.
 
 use std::sync::Arc;
@@ -47,7 +47,7 @@ where
         }
     }
 
-    /// Sends or schedules the open watch's probe, if one is required and none is pending.
+    /// If the open watch requires a probe and none is pending, sends the probe or schedules it for later.
     pub(super) fn begin_probe(&mut self, opened: &mut OpenWatch<K>) {
         if opened.probe.is_none() && self.machine.requires_probe() {
             opened.probe = self.watch_probe(Instant::now());

@@ -352,10 +352,10 @@ where
         }
     }
 
-    /// Waits until a chunk of the response body arrives, an event is decoded, or the body or the watch ends.
+    /// Waits until a chunk of the response body arrives, an event is decoded, the body or the watch ends, or
+    /// some background work is done, such as sending a probe ([`Next::Nothing`]).
     ///
-    /// Returns [`Next::Nothing`] if this call only did background work, such as sending a probe. `reads` must
-    /// be `false` after the body has ended.
+    /// `reads` is whether the call may read the response body. It must be `false` after the body has ended.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {

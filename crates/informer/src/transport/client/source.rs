@@ -279,7 +279,8 @@ impl Rotation {
 
     /// Schedules a replacement, at the time `at`, of the client that was created at `since`.
     ///
-    /// Keeps an earlier scheduled time. Does nothing if the current client was not created at `since`.
+    /// If a replacement is already scheduled, the earlier of the two times applies. Does nothing if the
+    /// current client was not created at `since`.
     fn replace(&self, since: Instant, at: Instant) {
         if let Some(current) = &mut *self.current.lock()
             && current.since == since

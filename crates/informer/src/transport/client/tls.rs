@@ -136,7 +136,9 @@ mod ring {
     }
 }
 
-/// Converts a [`CryptoProvider`] to `Some`, and [`Absent`] to `None`.
+/// Converts the result of a `default_provider` function to an `Option`.
+///
+/// The option is `None` for the stand-in that replaces the function if a feature is disabled.
 trait Provider {
     fn provider(self) -> Option<CryptoProvider>;
 }
@@ -166,7 +168,9 @@ impl<C: ConfigExt> WithoutRustls for &C {
     }
 }
 
-/// Converts a result of `rustls_client_config`: kube's configuration to `Some`, and [`Absent`] to `None`.
+/// Converts the result of `rustls_client_config` to an optional configuration of rustls.
+///
+/// The configuration is `None` if `kube-client` was built without rustls.
 trait Rustls {
     /// Whether `kube-client` was built with feature `rustls-tls`.
     const BUILT_IN: bool;

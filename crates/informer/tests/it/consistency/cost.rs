@@ -1,5 +1,5 @@
-//! Tests the requests that consistency checks send, the times of the checks, and the effects of a check whose
-//! request fails.
+//! Tests which requests consistency checks send, when the checks run, and what follows if a request of a
+//! check fails.
 
 use expect_test::expect;
 use futures_core::future::BoxFuture;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::setting::{factory_builder, requests};
 
-/// Returns the options and the status code of each consistency check's request, one per line.
+/// Returns one line for each request of the consistency checks, with the request's options and status code.
 fn asked(server: &Server) -> String {
     let line = |request: &LoggedRequest| {
         let options = &request.options;

@@ -88,7 +88,9 @@ impl Hostile {
             .into()
     }
 
-    /// Waits for the event at index `behind`, and returns the event.
+    /// Returns the event at index `behind` of all events since the start of the server.
+    ///
+    /// If the event has not been recorded yet, waits for it.
     async fn next(self, behind: usize) -> Bytes {
         loop {
             let changed = self.0.changed.notified();

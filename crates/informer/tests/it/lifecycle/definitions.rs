@@ -79,8 +79,8 @@ fn delete_definition(server: &Server) {
         .unwrap();
 }
 
-/// Reverts [`stop_serving`], and then deletes the object `a` and creates the definition of `widgets` and the
-/// object `b`.
+/// Ends the 404 responses of [`stop_serving`]. Then deletes the object `a`, recreates the deleted
+/// `CustomResourceDefinition` of `widgets`, and creates the object `b`.
 fn serve_again(server: &Server) {
     server.faults().clear_answers();
     server

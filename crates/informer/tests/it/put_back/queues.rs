@@ -12,7 +12,9 @@ use kube_informer::{
 
 pub(super) const QUEUES: usize = 5;
 
-/// Returns one builder from `informer` for each type of queue, with the name of the type.
+/// Returns one informer builder for each type of queue, with the name of the type.
+///
+/// The argument `informer` is the function that creates each builder.
 pub(super) fn over_each_queue(
     informer: impl Fn() -> Builder<Pod>,
 ) -> [(&'static str, Builder<Pod>); QUEUES] {

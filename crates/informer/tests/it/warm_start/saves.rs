@@ -1,4 +1,4 @@
-//! Tests of saving a cache: the time of each save, and the content and permissions of the files.
+//! Tests of saving a cache: what triggers a save, and the content and permissions of the files.
 
 use super::*;
 

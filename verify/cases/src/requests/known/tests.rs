@@ -1,4 +1,6 @@
-//! Tests which differences have a name, with answers of two servers that the tests create.
+//! Tests that the intentional differences between two servers are recognized, and that others are not.
+//!
+//! The tests compare constructed answers, and run no server.
 
 use super::*;
 use crate::divergences;

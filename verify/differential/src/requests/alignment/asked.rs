@@ -135,19 +135,19 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
     requests
 }
 
-/// Returns whether the library may send its next request without a pause.
+/// Returns whether the library may send a request without a pause, as after an expired watch.
 ///
-/// `before` is the last request with its outcome. If `before` is `None`, the result depends only on the
-/// operation `verb`.
+/// `before` is the previous request, with its outcome. It is `None` if a test operation directly precedes the
+/// request. The result then depends only on this operation, which is named `verb`.
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
     is_closed || has_expired(verb, before)
 }
 
-/// Returns whether `before` is a watch whose revision had expired (410 Gone).
+/// Returns whether a request follows a watch that failed because its revision had expired (410 Gone).
 ///
-/// `before` is the previous request of the same turn, with its outcome. If `before` is `None`, returns
-/// whether the operation `verb` sends a 410 error to the open watch.
+/// `before` is the previous request, with its outcome. It is `None` if a test operation directly precedes the
+/// request. The result is then whether this operation, named `verb`, sends a 410 error to the open watch.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {
@@ -158,7 +158,7 @@ fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
 
 /// Returns whether the request `before` failed because the server or a proxy was unavailable.
 ///
-/// If `before` is `None`, returns whether the operation `verb` breaks the connection.
+/// If `before` is `None`, returns whether the test operation named `verb` breaks the connection.
 fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     match before {
         None => LOSE.contains(&verb),

@@ -9,11 +9,11 @@ use super::{
 };
 
 impl<'a> Pair<'a> {
-    /// Counts the requests after a rejected watch: those of client-go from index `i`, and those of the
-    /// library from index `j`.
+    /// Returns the number of client-go's requests and of the library's requests after a rejected watch, and
+    /// whether the library's requests include a probe (a LIST with `limit=1`).
     ///
-    /// Each count ends with the request that opens a watch or a streaming list. The last value is whether the
-    /// library sends a probe (a list of one object).
+    /// The first count starts at index `i`, and the second count starts at index `j`. Each count ends with
+    /// the request that opens a watch or a streaming list.
     ///
     /// Returns `None` if the requests do not follow the same rejected watch, or if one of them is not as
     /// expected, for example its pause or its outcome.
@@ -29,7 +29,8 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns the rejected watch that both sides sent before their requests `i` and `j`, and its response.
+    /// Returns a rejected watch and its response, if client-go sent the watch directly before its request
+    /// `i`, and the library sent the same watch directly before its request `j`.
     ///
     /// Returns `None` if there is no such watch, or if client-go's request `i` is not a list.
     pub(super) fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
@@ -40,13 +41,11 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// Counts the requests with which the library retries the watch `refused`, which the server has rejected
-    /// with `outcome`.
+    /// Returns the number of requests with which the library retries the watch `refused`, and whether they
+    /// include a probe (a LIST with `limit=1`). The server has rejected the watch with `outcome`.
     ///
     /// The count starts with the request at index `j` and ends with the watch that succeeds. If a watch fails
     /// because its revision has expired, the count ends with the relist.
-    ///
-    /// The second value is whether the library sent a probe (a list of one object).
     ///
     /// Returns `None` if the library sends any other request, or if the server sends any other response.
     pub(super) fn watched_again(
@@ -79,8 +78,8 @@ impl<'a> Pair<'a> {
 
     /// Returns the number of requests of the relist that begins at the index `at` of [`Pair::ours`].
     ///
-    /// A LIST is counted with its pages and the watch that follows. Returns `None` if no successful relist
-    /// begins at the index.
+    /// A streaming list is one request. Any other relist has one request for each page of the list, and one
+    /// for the watch that follows. Returns `None` if no successful relist begins at the index.
     fn relisted(&self, at: usize) -> Option<usize> {
         let list = self.ours.get(at)?;
         let is_due = list.is_free || list.pause == Pause::Backoff;

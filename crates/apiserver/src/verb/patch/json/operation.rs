@@ -20,11 +20,12 @@ pub(crate) struct Operation(Members);
 /// The texts of an operation's members. The text of a member that is null is `None`.
 type Members = BTreeMap<String, Option<Box<RawValue>>>;
 
-/// Parses a JSON patch. Null is a patch without operations.
+/// Parses a JSON patch, which is a JSON array of operations. The body `null` is a patch without operations.
 ///
 /// # Errors
 ///
-/// Returns a 400 error if the body has another type, and a 413 error if it has too many operations.
+/// Returns a 400 error if the body is not valid JSON, or if the JSON type of one of its values is wrong.
+/// Returns a 413 error if the patch has too many operations.
 pub(in crate::verb::patch) fn parse(
     body: &[u8],
     directive: Directive,

@@ -10,9 +10,11 @@ use std::fmt::Write as _;
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-/// Returns whether the JSON text `sent` has the same members and items as `value`.
+/// Returns whether the JSON text `sent` equals `value`.
 ///
-/// Each string and number in `sent` must have the text that Go's `encoding/json` writes for it.
+/// Two objects are equal if they have equal members, in any order. A string or a number is equal only if its
+/// text in `sent` is the text that Go's `encoding/json` writes for `value`. For example, the text `10.0` does
+/// not equal the number 10.
 pub(super) fn equal(value: &Value, sent: &RawValue) -> bool {
     let text = sent.get();
     match value {

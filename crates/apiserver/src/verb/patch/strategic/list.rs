@@ -241,10 +241,10 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
 
 /// Returns the list that Kubernetes uses to place the items that `$setElementOrder` does not name.
 ///
-/// The list contains the items of `original` that `patch` does not delete, followed by new items of `patch`.
-/// The number of new items is at most the number of items that `patch` deletes from `original`. If `patch`
-/// contains the marker `$patch: replace`, the list contains no new items. Without a merge key, the list is
-/// `original`.
+/// The list contains the items of `original` that `patch` does not delete, followed by the first new items of
+/// `patch`. If `patch` deletes `n` items of `original`, the list contains at most `n` new items. All other
+/// new items are omitted. If `patch` contains the marker `$patch: replace`, all new items are omitted.
+/// Without a merge key, the list is `original`.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();

@@ -90,10 +90,10 @@ impl Repacking {
     }
 }
 
-/// Number of objects at which a [`Pending`] compresses its objects.
+/// Maximum number of uncompressed objects that are collected before their compression starts.
 const PENDING_MAX: usize = 64;
 
-/// Total size in bytes at which a [`Pending`] compresses its objects.
+/// Total size in bytes of the collected uncompressed objects at which their compression starts.
 const PENDING_BYTES: u64 = 1 << 20;
 
 /// Number of objects that a task compresses before it yields. Compressing this number of pods takes about 30
@@ -126,7 +126,7 @@ impl<K> Drop for Unpacked<K> {
     }
 }
 
-/// Objects from watch events that wait for compression, and running compression tasks.
+/// Collects uncompressed objects from watch events, and compresses them in batches.
 struct Pending<K> {
     unpacked: Unpacked<K>,
     bytes: u64,

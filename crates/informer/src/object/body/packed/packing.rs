@@ -49,7 +49,8 @@ struct Learning {
 
 /// The properties of an object, other than its bytes, that determine how the object is compressed.
 ///
-/// They are the uid of the object, and the base of the objects with the same labels.
+/// They are the uid of the object, and the base for the object's labels. A base is an object. Other objects
+/// with the same labels can be stored as their differences from the base.
 #[derive(Clone, Copy)]
 pub(super) struct Kin<'a> {
     pub(super) uid: UidHash,

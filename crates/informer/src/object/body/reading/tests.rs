@@ -1,7 +1,7 @@
 //! Tests the count of stored objects that are not decoded yet.
 //!
-//! The tests include concurrent readers with a writer, and the copy that replaces an object after decoding has
-//! failed.
+//! One test runs readers and a writer concurrently. Another tests `Object::found_broken`, which returns a
+//! copy with the decode error if an object has failed to decode.
 
 use std::thread;
 

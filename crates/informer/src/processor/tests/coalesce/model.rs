@@ -14,7 +14,8 @@ enum Step {
     Put(usize),
     Delete(usize),
     /// Applies a list. The first array selects the objects of [`NAMES`] that the list contains. The second
-    /// array selects the objects that the list does not change.
+    /// array selects which of these objects have the same revision in the list as in the cache, if the cache
+    /// contains them. The other objects in the list have a new revision.
     List([bool; 4], [bool; 4]),
     Resync,
     Synced,

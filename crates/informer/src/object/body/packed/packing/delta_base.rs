@@ -33,12 +33,12 @@ pub(super) const MISSES: u8 = 4;
 /// without a base.
 const MISSES_MAX: u8 = 3 * MISSES;
 
-/// An object counts as much smaller if its compressed size is at most its uncompressed size divided by this
-/// value.
+/// The base makes an object much smaller if it compresses the object to at most the uncompressed size divided
+/// by this value.
 ///
-/// Without this rule, the limit would depend only on the compressed size of the base. If the dictionary
-/// contains the base as a sample, that size is only a few bytes, and the limit is too small for any other
-/// object.
+/// [`DeltaBase::expected`] also accepts a larger compressed size if the base itself compresses badly. That
+/// rule alone would reject every object if the dictionary contains the base as a sample, because the base is
+/// then compressed to only a few bytes.
 const SMALL: usize = 8;
 
 /// The base for later objects with the same labels, which are stored as their differences from this object.
@@ -118,8 +118,10 @@ impl BaseOfLabels {
         self.0.lock().misses = 0;
     }
 
-    /// Records that the base did not make an object much smaller, and returns whether the object becomes the
-    /// base.
+    /// Records a miss: the current base did not make an object much smaller.
+    ///
+    /// Returns true if this object must become the new base: after [`MISSES`] consecutive misses, and again
+    /// after twice as many.
     pub(super) fn miss(&self) -> bool {
         let mut choice = self.0.lock();
         choice.misses = choice.misses.saturating_add(1);
@@ -152,9 +154,10 @@ impl DeltaBase {
 
     /// Returns the maximum compressed size at which the base counts as making an object much smaller.
     ///
-    /// `length` is the uncompressed size of the object. Both sizes are in bytes. The maximum is three
-    /// quarters of the compressed size that the object would have if the dictionary compressed it by the same
-    /// ratio as the base, but at least `length` divided by [`SMALL`].
+    /// `length` is the uncompressed size of the object. Both sizes are in bytes.
+    ///
+    /// The base is compressed with the dictionary. The maximum is three quarters of the size that the object
+    /// would have at the same compression ratio, but at least `length` divided by [`SMALL`].
     pub(super) fn expected(&self, length: usize) -> usize {
         let by_dictionary = 3 * self.bytes.len() * length / (4 * self.length.max(1));
         by_dictionary.max(length / SMALL)

@@ -12,10 +12,10 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 /// with more samples takes longer to load.
 const BYTES_MAX: usize = 48 * 1024;
 
-/// If the added objects have this many bytes in total, [`OBJECTS_OF_BYTES`] objects are enough for a
-/// dictionary.
+/// If the added objects have this many bytes in total, a dictionary requires at most [`OBJECTS_OF_BYTES`]
+/// objects.
 ///
-/// Large objects then wait a shorter time, uncompressed, for the first dictionary.
+/// Without this rule, large objects would occupy more memory, uncompressed, before the first dictionary.
 const SEEN_BYTES: usize = 8 * 1024 * 1024;
 
 /// Minimum number of objects in a dictionary of large objects.
@@ -61,16 +61,18 @@ impl Samples {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether there are enough objects for a dictionary during a list: at least [`SPREAD`] times
-    /// `objects`, or fewer if they are large.
+    /// Returns whether the added objects are enough to create a dictionary during a list.
+    ///
+    /// Objects are enough if their number is at least [`SPREAD`] times `objects`, which is the number that a
+    /// dictionary requires after the list. Fewer objects are enough if they are large.
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the added objects are enough for a dictionary because they are large.
+    /// Returns whether the added objects have enough bytes in total for a dictionary.
     ///
-    /// They are enough if they have at least [`SEEN_BYTES`] bytes in total, and their number is at least the
-    /// smaller of `objects` and [`OBJECTS_OF_BYTES`].
+    /// They need at least [`SEEN_BYTES`] bytes. Their number must be at least [`OBJECTS_OF_BYTES`], or at
+    /// least `objects`, which is the number that a dictionary of small objects requires.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(OBJECTS_OF_BYTES) && self.seen_bytes >= SEEN_BYTES
     }

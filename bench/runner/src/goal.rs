@@ -161,7 +161,7 @@ const PROTOBUF: &str = "client-go, protobuf";
 const PROTOBUF_KEYS: &str = "client-go, protobuf, keys";
 const KUBE_RS: &str = "kube-rs";
 
-/// Returns all goals, in the order of their rows in the tables.
+/// Returns all goals, in the order in which `BENCHMARKING.md` lists them.
 pub(crate) fn goals() -> Vec<Goal> {
     let mut goals = Vec::new();
     for store in [Store::Packed, Store::Typed] {

@@ -92,7 +92,8 @@ pub(crate) fn list(
     StreamBody::new(stream::iter(list.map(frame))).boxed_unsync()
 }
 
-/// Creates the body of a watch response: the initial events, then all changes that `follower` has not read.
+/// Creates the body of a watch response: the initial events, then an event for each change that `follower`
+/// returns, until the watch ends.
 pub(crate) fn watch(
     follower: Follower,
     framing: Framing,

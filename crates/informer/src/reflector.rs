@@ -283,8 +283,9 @@ where
 }
 
 impl<K, S: Clone> Reflector<K, S> {
-    /// Returns a new reflector that replaces this one. `relists` is the reason for the new reflector's first
-    /// list.
+    /// Returns a new reflector that replaces this one.
+    ///
+    /// `relists` is the reason why the new reflector lists again, or `None` if its first list is no relist.
     pub(crate) fn again(&self, relists: Option<RelistReason>) -> Self {
         Self {
             source: self.source,

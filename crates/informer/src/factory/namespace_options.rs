@@ -47,7 +47,9 @@ impl<T> NamespaceOptions<T> {
     }
 }
 
-/// Splits options into selections and transforms, both with the namespace names as keys.
+/// Splits the options of each namespace into its selectors with its request options, and its transform.
+///
+/// The keys of both maps are the names of the namespaces.
 pub(super) fn split<T, S: Into<String>>(
     namespaces: impl IntoIterator<Item = (S, NamespaceOptions<T>)>,
 ) -> (BTreeMap<String, Selection>, BTreeMap<String, Transform<T>>) {

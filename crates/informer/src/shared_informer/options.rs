@@ -199,8 +199,8 @@ macro_rules! keeping_methods {
 
         /// Keeps each object in compressed form, to reduce the memory of the cache.
         ///
-        /// An object is compressed with an earlier object that has the same labels, or with a dictionary of
-        /// sampled objects. The dictionary is created when the cache has received 256 objects, or 1,024
+        /// An object is stored as the differences from an earlier object that has the same labels, or is
+        /// compressed with a dictionary of sampled objects. The dictionary is created when the cache has received 256 objects, or 1,024
         /// objects while a list is in progress. Packed pods take about a thirtieth of the memory of decoded
         /// pods. Name, namespace, uid, revision and labels are kept uncompressed. Lists,
         /// selectors and indices that use only this metadata therefore decode nothing.

@@ -23,7 +23,7 @@ pub(super) enum Pause {
     Backoff,
     /// A delay for `Retry-After`, or client-go's delay after a reset connection.
     Repeat,
-    /// The time after which the library ends a streaming list that delivered nothing.
+    /// The time after which the library's reflector ends a streaming list that delivers nothing.
     InitialEvents,
     /// A pause before a probe (a list of one object) that the library sends in parallel to an open watch.
     ///

@@ -31,7 +31,7 @@ pub(super) const SAMPLES: usize = 256;
 
 /// Compresses the objects of one informer, and creates the dictionaries.
 pub(super) struct Packing {
-    /// Number of objects from which each dictionary is sampled.
+    /// Number of objects that the cache must receive before a dictionary is created from samples of them.
     samples: usize,
     current: ArcSwapOption<Dictionary>,
     unpacked_bases: Arc<UnpackedBases>,

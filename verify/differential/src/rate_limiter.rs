@@ -132,6 +132,7 @@ pub(crate) fn limiter(draw: &mut Draw, depth: u32) -> Limiter {
         first: match kind {
             "bucket" if draw.chance(95) => SECOND / *draw.one(&[1, 3, 10, 50, 1000]),
             "bucket" => 0,
+            "exponential" => not_power_of_two(time(draw, 10 * SECOND)),
             _ => time(draw, 10 * SECOND),
         },
         second: time(draw, u64::MAX),
@@ -144,6 +145,18 @@ pub(crate) fn limiter(draw: &mut Draw, depth: u32) -> Limiter {
             "max_wait" => within(draw, 1),
             _ => Vec::new(),
         },
+    }
+}
+
+/// Returns `base`, or three times `base` if `base` is a power of two.
+///
+/// With a power of two, one of client-go's delays is 2^63 ns. It overflows to a negative delay, because
+/// client-go compares it with the largest `int64` as a floating point number, and both are then equal.
+fn not_power_of_two(base: u64) -> u64 {
+    if base.is_power_of_two() {
+        3 * base
+    } else {
+        base
     }
 }
 

@@ -126,7 +126,7 @@ impl Defaults {
     /// - the factory's transform for all kinds in the object's namespace.
     ///
     /// The first two can differ between namespaces: a transform for the object's namespace has precedence
-    /// over a transform for all namespaces.
+    /// over a transform for all namespaces. Transforms for a namespace do not apply to cluster-scoped kinds.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,
@@ -134,6 +134,9 @@ impl Defaults {
     ) -> Option<Transform<K>> {
         let nearest = |namespace: &str| {
             let mut options = std::iter::once(own).chain(self.of_type::<K>());
+            if !scope.is_namespaced {
+                return options.find_map(|options| options.transforms.everywhere.clone());
+            }
             let set = options.find_map(|options| options.transforms.of(namespace));
             let of_all = || self.metadata_by_namespace.get(namespace);
             set.cloned().or_else(|| of_all().map(of_metadata::<K>))

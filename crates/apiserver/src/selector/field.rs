@@ -2,8 +2,8 @@
 //!
 //! Guarantees:
 //! - built-in kinds support the same fields as in Kubernetes 1.36;
-//! - every kind supports `metadata.name`. Every kind except Namespace, Node, CertificateSigningRequest and
-//!   ResourceSlice supports `metadata.namespace`, even if the kind is cluster-scoped;
+//! - every kind supports `metadata.name`. Every kind except Namespace, Node, `CertificateSigningRequest` and
+//!   `ResourceSlice` supports `metadata.namespace`, even if the kind is cluster-scoped;
 //! - an absent field has the default value that Kubernetes would set.
 
 use serde_json::Value;

@@ -32,7 +32,8 @@ pub struct Binaries {
 enum Origin {
     /// The folder that [`ASSETS`] names.
     Installed(PathBuf),
-    /// The executables are built with Go, in the version of Kubernetes that `version` selects.
+    /// The executables are built with Go. `version` selects the version of the Kubernetes programs. etcd is
+    /// always built from the Go modules of this Rust package.
     Built {
         /// Folder of all executables, by name and version.
         folder: PathBuf,

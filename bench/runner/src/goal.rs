@@ -71,7 +71,7 @@ pub(crate) struct Goal {
     /// Name of the measured case to which the goal applies. A case is a benchmark program with its arguments.
     pub(crate) case: String,
     /// Name of a second benchmark case: the program of `case`, with JSON instead of protobuf as the requested
-    /// encoding. `None` if the goal has no second case.
+    /// encoding. `None` if the goal has no second case, because `case` requests no objects from a server.
     json: Option<String>,
     field: &'static str,
     value: Value,
@@ -161,7 +161,7 @@ const PROTOBUF: &str = "client-go, protobuf";
 const PROTOBUF_KEYS: &str = "client-go, protobuf, keys";
 const KUBE_RS: &str = "kube-rs";
 
-/// Returns all goals, in the order in which `BENCHMARKING.md` lists them.
+/// Returns all goals. In `BENCHMARKING.md`, the table of each topic has its goals in this order.
 pub(crate) fn goals() -> Vec<Goal> {
     let mut goals = Vec::new();
     for store in [Store::Packed, Store::Typed] {

@@ -1,7 +1,8 @@
 //! Trains the entropy tables of the zstd dictionaries with which a packed cache compresses objects.
 //!
 //! A zstd dictionary consists of entropy tables and of sampled objects. An entropy table contains the
-//! probabilities of bytes, or of the lengths and distances of repetitions.
+//! probabilities of bytes, of the lengths or distances of repetitions, or of the lengths of the text between
+//! repetitions. zstd applies the probabilities of bytes to text that is not part of a repetition.
 
 use anyhow::{Context as _, Result};
 

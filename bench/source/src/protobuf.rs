@@ -91,10 +91,12 @@ const REORDERED: [(&str, &[&str]); 3] = [
 
 /// Encodes `object` as a protobuf message of `kind`, such as `v1/Pod` or `apps/v1/Deployment`.
 ///
+/// Ignores the members `apiVersion` and `kind`, because they are part of the envelope.
+///
 /// # Errors
 ///
-/// Returns an error if `kind` is not built-in, if the message has no field for a member of `object`, or if
-/// the value of a member does not fit its field.
+/// Returns an error if `kind` is not built-in, if the message has no field for another member of `object`, or
+/// if the value of a member does not fit its field.
 pub(crate) fn encode(kind: &str, object: &Value) -> Result<Vec<u8>> {
     kube_informer_protobuf::encode(message_of(kind)?, object)
         .with_context(|| format!("{kind} as protobuf"))

@@ -7,8 +7,8 @@
 //! - All system objects have revision 1, even if the first seed also has it. A server without seeds starts at
 //!   revision 1.
 //! - A seed replaces the system object of the same kind, namespace and name.
-//! - If the server rejects objects in namespaces that do not exist, the system objects include the namespaces
-//!   of the seeds.
+//! - If the server rejects objects in namespaces that do not exist, the namespace of each seed exists. It is
+//!   a system object, unless it is itself a seed.
 //!
 //! The module does not recreate a system object that a client deletes.
 

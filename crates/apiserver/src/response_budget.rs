@@ -44,8 +44,9 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Limits the total memory of the response bodies that clients have not finished reading.
 ///
 /// A response reserves memory in slots of [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes. The memory is
-/// reserved until the response's [`Reserved`] is dropped, or until the budget evicts the response. A response
-/// whose whole body has at most [`FREE_BYTES`] bytes reserves no memory.
+/// reserved until the response's [`Reserved`] is dropped, or until the budget evicts the response. A body
+/// that is complete in memory and has at most [`FREE_BYTES`] bytes reserves no memory. A list always reserves
+/// memory.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
     open: Mutex<Open>,

@@ -45,14 +45,25 @@ pub(crate) enum Part {
     All,
 }
 
-/// Determines which of the labels, annotations, finalizers and owner references a write of the subresource
-/// `status` changes.
+/// Determines the metadata of an object after a write of the subresource `status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatusMetadata {
-    All,
-    /// All except this member.
-    AllExcept(&'static str),
-    None,
+    /// The metadata of the request body, except for these members, which do not change.
+    Except(&'static [&'static str]),
+    /// The metadata does not change.
+    Stored,
+}
+
+impl StatusMetadata {
+    /// The members that Kubernetes' function `ResetObjectMetaForStatus` does not change.
+    const RESET: StatusMetadata = StatusMetadata::Except(&[
+        "deletionTimestamp",
+        "selfLink",
+        "labels",
+        "annotations",
+        "finalizers",
+        "ownerReferences",
+    ]);
 }
 
 /// The behavior of one resource type on writes and in responses.
@@ -62,7 +73,7 @@ pub(crate) struct Strategy {
     pub(crate) metadata: MetadataRules,
     /// Whether clients must update `status` through the subresource `status`.
     pub(crate) has_status: bool,
-    /// The metadata that a write of `status` changes.
+    /// The metadata after a write of `status`.
     pub(crate) status_metadata: StatusMetadata,
     /// Whether a client's create request may set `status`.
     pub(crate) keeps_client_status: bool,
@@ -120,7 +131,7 @@ impl Strategy {
     const BUILTIN: Strategy = Strategy {
         metadata: MetadataRules::of(NameRule::Subdomain),
         has_status: false,
-        status_metadata: StatusMetadata::All,
+        status_metadata: StatusMetadata::Except(&[]),
         keeps_client_status: false,
         initial_status: None,
         counts_generations: false,
@@ -137,7 +148,7 @@ impl Strategy {
     /// The strategy of custom resources.
     const CUSTOM: Strategy = Strategy {
         metadata: MetadataRules::GENERIC,
-        status_metadata: StatusMetadata::None,
+        status_metadata: StatusMetadata::Stored,
         counts_generations: true,
         requires_revision: true,
         fields: FieldTable::CUSTOM,

@@ -213,7 +213,8 @@ where
 
     /// Decodes an object that has the expected kind or no kind.
     ///
-    /// `identity` is the object's identity, if the caller has already read it.
+    /// `identity` is the object's identity, if the caller has already read it. Otherwise, the function reads
+    /// it from `encoded` when it needs it.
     fn of_kind(
         &self,
         encoded: Encoded<'_>,

@@ -113,7 +113,7 @@ struct Inner {
 
 /// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the same kind.
 ///
-/// The other informer has the factory's default namespaces and selectors, and has not stopped.
+/// Requests for this kind that set no options return the other informer, and it has not stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory already has another informer of {kind}; stop that one first, or use it")]
 pub struct AlreadyRegistered {

@@ -186,14 +186,14 @@ impl<K> Indexer<K> {
 
     /// Returns the object with this name, or `None` if the store does not contain it.
     ///
-    /// Also returns an object that can't be decoded. It has a name and an error, but no content.
+    /// Also returns an object that failed to decode. It has a name and an error, but no content.
     #[doc(alias = "GetByKey")]
     #[doc(alias = "Get")]
     pub fn get(&self, name: &ObjectName) -> Option<Object<K>> {
         self.snapshot().get(name).cloned()
     }
 
-    /// Returns all objects, ordered by namespace and name. Objects that can't be decoded are omitted.
+    /// Returns all objects, ordered by namespace and name. Objects that failed to decode are omitted.
     ///
     /// [`Snapshot::iter`] does the same without allocating a `Vec`.
     #[doc(alias = "List")]
@@ -280,12 +280,12 @@ impl<K> Indexer<K> {
         self.snapshot().index_values(index)
     }
 
-    /// Returns the number of objects in the store. Objects that can't be decoded are not counted.
+    /// Returns the number of objects in the store. Objects that failed to decode are not counted.
     pub fn len(&self) -> usize {
         self.published.load().len()
     }
 
-    /// Returns whether the store contains no object. Objects that can't be decoded are not counted.
+    /// Returns whether the store contains no object. Objects that failed to decode are not counted.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -160,7 +160,7 @@ const IDENTITY: [&[&str]; 7] = [
 
 /// Rules for the fields that are removed from every object before decoding.
 ///
-/// `pruned` lists fields to remove. `kept`, if set, lists the only fields to keep.
+/// `pruned` lists fields to remove. `kept`, if set, lists the only fields to keep, besides [`IDENTITY`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pruning {
     pruned: Vec<FieldPath>,

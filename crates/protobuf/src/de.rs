@@ -45,7 +45,7 @@ use value::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Maximum nesting depth of the messages that are decoded as JSON objects. The outermost message has
-    /// depth 1. Each message, list and map around a message adds one level.
+    /// depth 1. Each JSON object and list around a message adds one level.
     pub depth: usize,
     /// Maximum number of JSON objects and lists in the decoded object.
     pub containers: usize,

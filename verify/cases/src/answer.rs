@@ -13,8 +13,8 @@ pub(crate) enum Answer {
     /// The response to a request that prepares the case. The text of the case contains the response only if
     /// the request failed.
     Prepared(Response),
-    /// The command was not run, or the state that it waited for did not occur within the time limit. The text
-    /// states the reason.
+    /// The command was not carried out, because an earlier command had an unexpected result, or the state
+    /// that the command waited for did not occur in time. The text states the reason.
     Impossible(String),
     /// Events of a watch, and how the command ended.
     Events {

@@ -1,7 +1,7 @@
 //! Reads the intentional differences between the embedded server and kube-apiserver, and writes the document
 //! that describes them.
 //!
-//! Guarantees: [`FILE`] names exactly the cases in which the two servers respond differently.
+//! Guarantees: [`FILE`] names exactly the cases whose files contain another response for the embedded server.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -55,11 +55,13 @@ pub(crate) fn cases(divergences: &Divergences) -> BTreeSet<&str> {
     cases.map(String::as_str).collect()
 }
 
-/// Checks that `divergences` names exactly the cases in which the two servers respond differently.
+/// Checks that `divergences` names exactly the cases whose files contain another response for the embedded
+/// server. Runs no server.
 ///
 /// # Errors
-/// Returns an error if a case is missing from `divergences`, or wrongly named there. The error names the
-/// case.
+/// Returns an error if `divergences` does not name such a case, or names any other case or a case that does
+/// not exist. Also returns an error if a file contains the same response for both servers. The error names
+/// the case.
 pub(crate) fn check(divergences: &Divergences, all: &[Case]) -> Result<()> {
     let mut named = cases(divergences);
     for case in all {

@@ -115,7 +115,8 @@ impl Informer {
         })
     }
 
-    /// Runs one command on the informer. `last` is the last JSON object that the server has sent.
+    /// Runs one command on the informer. `last` is the last response body, or the object of the last event,
+    /// that the case has read. It is null if this body was not JSON.
     ///
     /// # Errors
     /// Returns an error if the command is invalid, for example because it names an unknown handler, or if a

@@ -6,6 +6,7 @@
 
 mod objects;
 mod patches;
+mod request;
 mod draw;
 mod planted;
 mod difference;

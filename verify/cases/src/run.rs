@@ -33,7 +33,10 @@ const EVENT_MAX: Duration = Duration::from_secs(6);
 /// Pause between two repetitions of a request.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Time for which the program waits at the end of a case, to detect events that the case did not read.
+/// Time for which the program waits at the end of a case for each further event of a watch, to detect events
+/// that the case did not read.
+///
+/// Servers send the events of a write at once, so such an event arrives within this time.
 const MORE: Duration = Duration::from_millis(50);
 
 /// Parameter of a watch that allows bookmarks.

@@ -291,8 +291,8 @@ impl Names {
         shortened(text)
     }
 
-    /// Replaces the same values as [`Self::in_text`] in the message of a `Status`, and revisions with
-    /// `<revision>`.
+    /// Replaces the same values as [`Self::in_text`], and revisions with `<revision>`, in a member `message`
+    /// of an object, such as a `Status`, or in a line about an informer.
     fn message(&self, text: &str) -> String {
         let mut text = self.in_text(text);
         for before in [

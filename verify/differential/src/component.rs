@@ -91,7 +91,8 @@ impl Moment<'_> {
     }
 }
 
-/// Always returns `None`. For components whose [`must_not`](Component::must_not) checks no guarantees.
+/// Always returns `None`. This is the [`must_not`](Component::must_not) of components without guarantees to
+/// check.
 pub(crate) fn nothing_more(_: &Step) -> Option<&'static str> {
     None
 }

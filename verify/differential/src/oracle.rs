@@ -151,7 +151,9 @@ impl Oracle {
 
     /// Runs one sequence on client-go, with `counterpart` as the API server of client-go.
     ///
-    /// The oracle process sends client-go's requests as lines of text, and `counterpart` responds to them.
+    /// The oracle process sends each request of client-go as a line of text, and `counterpart` responds. The
+    /// process also sends a line when the next turn of an operation is due, and when client-go has closed a
+    /// response body.
     ///
     /// # Errors
     /// Returns the errors of [`Oracle::ask`], and the errors of the counterpart.

@@ -157,8 +157,10 @@ pub(crate) struct Written {
 pub(crate) enum Act {
     /// Registers an event handler with these settings.
     Join(Handler),
-    /// Removes the handler that the number selects from all handlers except the first. Does nothing if there
-    /// is only one handler.
+    /// Removes a handler other than the first. Does nothing if there is no such handler.
+    ///
+    /// The handlers other than the first are counted from 0, in the order of their registration. This number,
+    /// modulo their count, selects the handler to remove.
     Leave(usize),
     /// Adds an index to the informer.
     AddIndex,

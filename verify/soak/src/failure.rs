@@ -46,9 +46,9 @@ const GAP: usize = 400;
 /// Maximum time after the start of the restored server until the server has responded to a probe or a list
 /// request for each collection that an informer watches.
 ///
-/// A probe is a list request for one object. For each collection, an informer sends at most one probe per
-/// minute. If a probe fails because the server is not ready, the informer sends the next one at least a
-/// minute later.
+/// A probe is a list request for one object. For each collection, an informer sends no probe within a minute
+/// after the last answered probe. If a probe fails because the server is not ready, the informer sends the
+/// next one at least a minute later. If its connection is refused, the informer repeats it after a pause.
 const PROBED_WITHIN: Duration = Duration::from_secs(240);
 
 /// Maximum time until every informer watches again after the end of a server. A pause of a reflector lasts
@@ -281,8 +281,8 @@ async fn advance(client: &Client, revisions: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether the server has responded to a probe or a list request. Ignores the first `before`
-/// requests.
+/// Returns whether the server has responded to a probe, a list request or a streaming list. Ignores the first
+/// `before` requests.
 ///
 /// A probe is a list request for one object. Errors count as responses only if they require a new list.
 fn has_probed(wire: &Wire, before: usize) -> bool {
@@ -312,23 +312,28 @@ async fn roll(cluster: &mut Cluster, wires: &[Arc<Wire>]) -> Result<()> {
     watched_again(wires).await
 }
 
-/// Waits until each source has an open watch.
+/// Waits until each source has had an open watch in ten consecutive checks.
+///
+/// One check is not enough: an informer may not have noticed yet that the server has closed its connection.
 async fn watched_again(wires: &[Arc<Wire>]) -> Result<()> {
+    const CHECKS: u32 = 10;
     let until = Instant::now() + WATCHED_WITHIN;
-    // The informers notice the end of their connections.
-    sleep(Duration::from_secs(1)).await;
-    loop {
+    let mut checks = 0;
+    while checks < CHECKS {
+        sleep(Duration::from_millis(200)).await;
         let mut missing = wires.iter().filter(|wire| !wire.is_watching());
         let Some(first) = missing.next() else {
-            return Ok(());
+            checks += 1;
+            continue;
         };
+        checks = 0;
         let (first, others) = (first.name(), missing.count());
         ensure!(
             Instant::now() < until,
             "{first} and {others} others have no watch {WATCHED_WITHIN:?} after the end of a server"
         );
-        sleep(Duration::from_millis(200)).await;
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -26,7 +26,8 @@ use crate::{
     writer::Writers,
 };
 
-/// Maximum time from the end of a failure until the caches of all informers match the server.
+/// Maximum time, from the end of a failure or from the start of the informers, until all informers watch, and
+/// their caches and the objects that their handlers have received match the server.
 ///
 /// A pause of a reflector lasts up to a minute, and a silent watch counts as broken after three minutes.
 const EQUAL_WITHIN: Duration = Duration::from_secs(300);
@@ -50,7 +51,8 @@ const RATE_MIN: f64 = 5.0;
 /// failure.
 const RESIDENT_MAX_PERCENT: u64 = 150;
 
-/// Maximum time from the stop of the informers until all their tasks and sockets have ended.
+/// Maximum time from the stop of the informers until their tasks have ended, and then maximum further time
+/// until this process has no more tasks and sockets than before the informers were started.
 const ENDED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Run informers against a real kube-apiserver and etcd that fail, and check them after each failure
@@ -227,8 +229,8 @@ impl Soak {
         Ok(figures)
     }
 
-    /// Injects one failure, waits until the caches of all informers match the server, and then checks the
-    /// informers.
+    /// Injects one failure, waits until all informers watch and match the server, and then checks the
+    /// informers. Stops waiting after [`EQUAL_WITHIN`].
     async fn fail(&mut self, failure: Failure) -> Result<Figures> {
         let wires = &self.fleet.wires;
         let before: Vec<usize> = wires.iter().map(|wire| wire.count()).collect();

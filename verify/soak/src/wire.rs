@@ -1,5 +1,6 @@
 //! Observes the HTTP requests that an informer sends for one collection, such as the pods of one namespace.
-//! Each collection that an informer lists and watches is called a source of the informer.
+//! The observer is between the library and the connection. Each collection that an informer lists and watches
+//! is called a source of the informer.
 //!
 //! The module does not use what the informer reports about itself. It reads the query of each request and the
 //! status of each response. It also searches the response bodies for the errors after which an informer must

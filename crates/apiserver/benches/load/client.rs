@@ -101,7 +101,8 @@ impl Watcher {
     /// Reads `events` events, and adds the lag of each event to `seen`.
     ///
     /// # Errors
-    /// Returns an error if the watch delivers fewer or more than `events` events.
+    /// Returns an error if the watch ends before it has delivered `events` events, or if more events arrive
+    /// in the same read as the last of them.
     pub(crate) async fn follow(mut self, seen: Rc<Seen>, events: u64) -> anyhow::Result<Watcher> {
         let finder = memmem::Finder::new(STAMP);
         let (mut buffer, mut kept, mut told) = (vec![0; READ], 0, 0);

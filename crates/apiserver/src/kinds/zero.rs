@@ -1,7 +1,7 @@
-//! Defines the members that every object of a kind has in JSON, even if the members are empty.
+//! Defines the members that kube-apiserver 1.36 writes in the JSON of every object of a built-in kind.
 //!
-//! For example, the object of a bookmark has these members. Guarantees: the members are those that
-//! kube-apiserver 1.36 sends for a built-in kind.
+//! The values are those of an object in which no field is set, such as the object of a bookmark. The objects
+//! that this server stores need not have these members.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -13,7 +13,8 @@ use super::Kind;
 /// The members of the built-in kinds; the file's header explains the format.
 const V1_36: &str = include_str!("zero_v1_36.tsv");
 
-/// Returns the members that every object of this kind has in JSON, even if the members are empty.
+/// Returns the members that kube-apiserver 1.36 writes in the JSON of every object of this kind, with their
+/// values in an object in which no field is set.
 ///
 /// Omits `apiVersion` and `kind`. Also omits `metadata`, except for a kind whose objects always have an
 /// annotation. For a custom kind, the result is empty.

@@ -126,7 +126,7 @@ impl Event {
     }
 
     /// Returns the encoded watch event of type `event_type`. `shape` determines whether it contains the
-    /// complete object, only metadata, or a table row.
+    /// complete object, only metadata, or a table row, and whether the encoding is JSON or protobuf.
     ///
     /// `resource` determines the API version of the object. If the encoded event is not cached, calls `write`
     /// to encode it, and caches the result. Returns `None` if `write` returns false.

@@ -31,13 +31,11 @@ fn prepare_status(status: &mut Value, pod: &Object, _now: &str) {
     status["qosClass"] = json!(quality_of_service(pod));
 }
 
-/// Keeps the stored deletion timestamp in an update of the status, and the stored QoS class if the update
-/// omits the class. Old kubelets send such updates.
+/// Keeps the stored QoS class if an update of the status omits the class. Old kubelets send such updates.
 fn prepare_update(new: &mut Object, old: &Object, part: Part) {
     if part != Part::Status {
         return;
     }
-    new.set_meta("deletionTimestamp", old.meta("deletionTimestamp").cloned());
     let class = |pod: &Object| Some(pod.get("status")?.get("qosClass")?.clone());
     // The type of the status is not checked, and only an object has members.
     let has_members = new

@@ -52,7 +52,8 @@ fn validate(secret: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Returns an error for each key that the secret's type requires and that is missing or invalid.
+/// Returns an error for each key or annotation that the secret's type requires and that is missing or
+/// invalid. For the type `kubernetes.io/basic-auth`, one of the keys `username` and `password` is enough.
 fn check_content(secret: &Object) -> Vec<FieldError> {
     let data = map(secret, "data");
     let has = |key: &str| data.is_some_and(|data| data.contains_key(key));

@@ -110,7 +110,9 @@ pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
 
 /// Returns the start of the first page of a list: a snapshot of the collection, and the limit of the page.
 ///
-/// The parameters `resourceVersion` and `resourceVersionMatch` determine the revision of the snapshot.
+/// The parameters `resourceVersion`, `resourceVersionMatch` and `limit` determine the revision of the
+/// snapshot. Without `resourceVersionMatch`, a request with a `limit` receives exactly the revision
+/// `resourceVersion`, unless the list can contain only one object.
 async fn begin(
     shared: &Shared,
     call: &ListCall<'_>,

@@ -250,8 +250,9 @@ impl Emptying {
 
     /// Deletes the next object in the namespace, and returns the object's collection.
     ///
-    /// If no object is left, removes the namespace, and returns `None`. Also returns `None` if the remaining
-    /// objects wait for a grace period or a finalizer, or if the namespace is not being deleted.
+    /// If no object is left, removes the finalizer `kubernetes` from the namespace, and then also removes the
+    /// namespace, unless it has other finalizers. Returns `None` in this case. Also returns `None` if the
+    /// remaining objects wait for a grace period or a finalizer, or if the namespace is not being deleted.
     fn step(&mut self) -> Option<CollectionId> {
         loop {
             if let Some((resource, entries)) = &mut self.found

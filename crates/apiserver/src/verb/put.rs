@@ -7,13 +7,10 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::create::create;
 use super::update::{check_uid, parsed_revision, update};
-use super::write::{How, Subject};
+use super::write::{How, Subject, not_stored};
 use crate::object::Object;
-use crate::resource::Resource;
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
@@ -49,24 +46,13 @@ pub(crate) fn put(
         match create(shared, resource, subject.namespace, new, how) {
             // Another client has created the object, so the loop updates it.
             Err(error) if error.reason() == "AlreadyExists" => {}
-            made => {
-                let made = made?;
-                let link = object.meta("selfLink").filter(|_| how.dry_run);
-                return Ok((with_link(resource, made, link), true));
+            Ok(made) if how.dry_run => {
+                // A POST removes the link, and this creation does not.
+                let link = object.meta("selfLink").cloned();
+                let new = Object::stored(made.object(resource));
+                return Ok((not_stored(resource, &made, &new, link), true));
             }
+            made => return made.map(|entry| (entry, true)),
         }
     }
-}
-
-/// Returns `entry` with the link that Kubernetes returns from a PUT that creates an object as a dry run.
-///
-/// In Kubernetes, the storage removes the link. A dry run does not reach the storage. A POST removes the link
-/// earlier.
-fn with_link(resource: &Resource, entry: Arc<Entry>, link: Option<&Value>) -> Arc<Entry> {
-    let Some(link) = link else {
-        return entry;
-    };
-    let mut shown = Object::stored(entry.object(resource));
-    shown.set_meta("selfLink", Some(link.clone()));
-    entry.changed(resource, &shown, entry.revision)
 }

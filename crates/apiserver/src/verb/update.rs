@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::write::{How, Origin, Step, Subject, replace};
+use super::write::{How, Origin, Step, Subject, not_stored, replace};
 use crate::metadata::Function;
 use crate::object::Object;
 use crate::resource::Resource;
@@ -52,17 +52,10 @@ pub(crate) fn change(
         (resource.strategy.hooks.prepare)(&mut sent);
         check_path(subject, &sent)?;
         check_revision(subject, &entry, &sent, how.part)?;
-        let link = sent.meta("selfLink").cloned();
-        let new = merge(subject, &old, sent, how)?;
+        let (new, link) = merge(subject, &old, sent, how)?;
         let removes = old.is_deleting() && grace_is_over(&old) && is_released(resource, &new);
-        let not_stored = || {
-            let mut shown = new.clone();
-            // Kubernetes removes the link when it stores an object.
-            shown.set_meta("selfLink", link);
-            entry.changed(resource, &shown, entry.revision)
-        };
         if how.dry_run {
-            return Ok(not_stored());
+            return Ok(not_stored(resource, &entry, &new, link));
         }
         if new == old && !removes {
             return Ok(entry);
@@ -73,7 +66,7 @@ pub(crate) fn change(
         };
         if removes {
             // As in Kubernetes, only the DELETED event has the revision of the removal.
-            return Ok(not_stored());
+            return Ok(not_stored(resource, &entry, &new, link));
         }
         return Ok(stored);
     }
@@ -182,8 +175,14 @@ pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     })
 }
 
-/// Returns `old` with the fields of `sent` that this write may change.
-fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<Object, ApiError> {
+/// Returns `old` with the fields of `sent` that this write may change, and the `selfLink` that
+/// [`not_stored`] takes.
+fn merge(
+    subject: Subject<'_>,
+    old: &Object,
+    sent: Object,
+    how: How,
+) -> Result<(Object, Option<Value>), ApiError> {
     let resource = subject.resource;
     let mut new = match how.part {
         Part::Status => with_status(resource, old, &sent),
@@ -195,6 +194,7 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
         Part::Main | Part::Finalize | Part::Binding | Part::All => sent,
     };
     (resource.strategy.hooks.prepare_update)(&mut new, old, how.part);
+    let link = new.meta("selfLink").cloned();
     keep_system_metadata(&mut new, old);
     if how.origin == Origin::Request {
         let mut rules = resource.strategy.metadata;
@@ -219,25 +219,16 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
         let next = old.number("generation").unwrap_or(0) + 1;
         new.set_meta("generation", Some(json!(next)));
     }
-    Ok(new)
+    Ok((new, link))
 }
 
-/// Returns `old` with the status and the metadata of `sent`.
-///
-/// Labels, annotations, finalizers and owner references that a request to the subresource `status` can't
-/// change stay as in `old`.
+/// Returns `old` with the status of `sent`, and with the metadata that [`StatusMetadata`] determines.
 fn with_status(resource: &Resource, old: &Object, sent: &Object) -> Object {
     let mut new = old.clone();
     new.set("status", sent.get("status").cloned());
-    new.set("metadata", sent.get("metadata").cloned());
-    let metadata = resource.strategy.status_metadata;
-    for member in ["labels", "annotations", "finalizers", "ownerReferences"] {
-        let is_kept = match metadata {
-            StatusMetadata::All => false,
-            StatusMetadata::AllExcept(kept) => kept == member,
-            StatusMetadata::None => true,
-        };
-        if is_kept {
+    if let StatusMetadata::Except(kept) = resource.strategy.status_metadata {
+        new.set("metadata", sent.get("metadata").cloned());
+        for member in kept {
             new.set_meta(member, old.meta(member).cloned());
         }
     }

@@ -9,6 +9,8 @@
 use std::ptr;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::Shared;
@@ -118,6 +120,21 @@ impl Subject<'_> {
         let object = Object::stored(entry.object(self.resource));
         Ok((entry, object))
     }
+}
+
+/// Returns the response to a write that does not store `new`: the object with the `selfLink` of the request
+/// body, and with the revision of `entry`.
+///
+/// In Kubernetes, the storage removes the link. A dry run, and the removal of an object, do not store it.
+pub(super) fn not_stored(
+    resource: &Resource,
+    entry: &Entry,
+    new: &Object,
+    link: Option<Value>,
+) -> Arc<Entry> {
+    let mut shown = new.clone();
+    shown.set_meta("selfLink", link.filter(|link| *link != ""));
+    entry.changed(resource, &shown, entry.revision)
 }
 
 /// Replaces the stored object `entry` by `new`, or removes the object if `step` is [`Step::Remove`].

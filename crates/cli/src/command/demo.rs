@@ -16,6 +16,7 @@ mod accounts;
 mod narration;
 mod progress;
 mod show;
+mod kubeconfig;
 mod world;
 
 use std::{path::PathBuf, time::Duration};

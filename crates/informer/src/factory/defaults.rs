@@ -126,7 +126,8 @@ impl Defaults {
     /// - the factory's transform for all kinds in the object's namespace.
     ///
     /// The first two can differ between namespaces: a transform for the object's namespace has precedence
-    /// over a transform for all namespaces. Transforms for a namespace do not apply to cluster-scoped kinds.
+    /// over a transform for all namespaces. If the scope does not list the object's namespace, the transforms
+    /// for the namespace `""` apply. Transforms for a namespace do not apply to cluster-scoped kinds.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,
@@ -183,7 +184,7 @@ fn of_pruned<K: 'static>(transform: &Transform<K>) -> Option<Transform<Pruned<K>
 mod tests {
     use std::time::Duration;
 
-    use k8s_openapi::api::core::v1::Pod;
+    use k8s_openapi::api::core::v1::{Node, Pod};
 
     use super::*;
 
@@ -207,5 +208,30 @@ mod tests {
         };
         assert_eq!(holds(&of_kind, &of_metadata), (2 * second, 5));
         assert_eq!(holds(&of_metadata, &of_kind), (2 * second, 5));
+    }
+
+    #[test]
+    fn transforms_of_namespaces_do_not_apply_to_cluster_scoped_kinds() {
+        fn has<K: Resource + 'static>(
+            defaults: &Defaults,
+            own: &InformerOptions<K>,
+            is_namespaced: bool,
+        ) -> bool {
+            let scope = defaults.scope(own, is_namespaced);
+            defaults.transform(own, &scope).is_some()
+        }
+        let mut defaults = Defaults::default();
+        let everywhere_else = NamespaceOptions::new().transform(|_: &mut ObjectMeta| {});
+        defaults.set_namespaces([("", everywhere_else)]);
+        let nodes = InformerOptions::<Node>::new;
+        assert!(has(&defaults, &InformerOptions::<Pod>::new(), true));
+        assert!(!has(&defaults, &nodes(), false));
+        let named = NamespaceOptions::new().transform(|_: &mut Node| {});
+        assert!(!has(
+            &defaults,
+            &nodes().namespaces_with([("", named)]),
+            false
+        ));
+        assert!(has(&defaults, &nodes().transform(|_| {}), false));
     }
 }

@@ -266,7 +266,7 @@ impl Registry {
     }
 
     /// Removes the function `entry.run`, and returns the function with its argument. Returns `None` if
-    /// `entry` no longer contains this function.
+    /// `entry` does not contain this function.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {

@@ -386,8 +386,8 @@ impl Machine {
 
     /// Records a failure. Returns either the request for `next`, or a pause before this request.
     ///
-    /// There is no pause for the first call after the start, after a server outage, or after a period of
-    /// `BackoffConfig::reset_after` without failures.
+    /// There is no pause for the first failure since the start, since a server outage, or since a period of
+    /// `BackoffConfig::reset_after` without failures. A failure that another method records counts too.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {

@@ -21,8 +21,8 @@ pub(super) struct ReflectorMeter {
 }
 
 impl ReflectorMeter {
-    /// Creates a meter. If the reflector replaces an earlier one, `reason` is the reason why it lists again.
-    /// Otherwise, `reason` is `None`.
+    /// Creates a meter. `reason` is the reason why the reflector lists again, or `None` if its first list is
+    /// no relist.
     pub(super) fn new(meter: Meter, reason: Option<RelistReason>) -> Self {
         Self {
             meter,

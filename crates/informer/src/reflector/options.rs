@@ -103,7 +103,7 @@ macro_rules! request_methods {
             self
         }
 
-        /// Sets the pauses before the reflector retries a failed request. See
+        /// Sets the pauses after failed requests and failed watches. See
         /// [`BackoffConfig`](crate::reflector::BackoffConfig) for the defaults.
         pub fn backoff(mut self, backoff: crate::reflector::BackoffConfig) -> Self {
             self.$($path).+.backoff = Some(backoff);

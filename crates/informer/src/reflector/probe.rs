@@ -105,8 +105,8 @@ impl Probe {
 
     /// Records that a probe was answered or failed permanently, and that no probe is required anymore.
     ///
-    /// Returns true if the probe was required because an event was out of order ([`Probe::suspect`]). Between
-    /// two lists, at most one call returns true.
+    /// Returns true if an event was out of order ([`Probe::suspect`]), and this is the first call since then.
+    /// Between two lists, at most one call returns true.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;

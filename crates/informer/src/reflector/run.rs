@@ -38,7 +38,8 @@ use crate::{
     transport::{self, Body, Class, ListOptions},
 };
 
-/// Maximum time for the store to accept a change. After this time, the status reports the store as full.
+/// Time for which the reflector waits for the store to accept a change before the status reports the store
+/// as full. The reflector then continues to wait.
 const FULL_AFTER: Duration = Duration::from_secs(1);
 
 /// The reason why the current list or watch does not continue.

@@ -93,9 +93,10 @@ impl Streaming {
 
     /// Suspends streaming lists for [`ASKED_AGAIN_AFTER`].
     ///
-    /// The reflector calls this method when it sends a LIST instead of a streaming list, for example because
-    /// the server has rejected the streaming list, and when [`ATTEMPTS`] consecutive streaming lists were
-    /// incomplete.
+    /// The reflector calls this method if the server rejected a streaming list as an invalid request, if a
+    /// streaming list was too slow, was closed after five minutes or more, or filled the store, and if
+    /// [`ATTEMPTS`] consecutive streaming lists were incomplete. A LIST after another rejection, such as 403,
+    /// does not suspend streaming lists.
     pub(super) fn refused(&mut self, now: Instant) {
         self.failed = 0;
         self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));

@@ -200,10 +200,10 @@ macro_rules! keeping_methods {
         /// Keeps each object in compressed form, to reduce the memory of the cache.
         ///
         /// An object is stored as the differences from an earlier object that has the same labels, or is
-        /// compressed with a dictionary of sampled objects. The dictionary is created when the cache has received 256 objects, or 1,024
-        /// objects while a list is in progress. Packed pods take about a thirtieth of the memory of decoded
-        /// pods. Name, namespace, uid, revision and labels are kept uncompressed. Lists,
-        /// selectors and indices that use only this metadata therefore decode nothing.
+        /// compressed with a dictionary of sampled objects. The dictionary is created when the cache has
+        /// received 256 objects, or 1,024 objects while a list is in progress. Packed pods take about a
+        /// thirtieth of the memory of decoded pods. Name, namespace, uid, revision and labels are kept
+        /// uncompressed. Lists, selectors and indices that use only this metadata therefore decode nothing.
         ///
         /// [`Object::get`](crate::Object::get) decodes the object on each call, unless the decoded object is
         /// still in use or is one of the sixteen that were decoded last. Decoding a pod takes about 30 µs. A

@@ -50,7 +50,8 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    /// Determines whether the handler also receives the unchanged objects of each list.
+    /// Determines which changes the handler receives. With [`Delivery::All`], it also receives the unchanged
+    /// objects of each list, but not the objects that are in the cache when it is added.
     pub(crate) delivery: Delivery,
 }
 

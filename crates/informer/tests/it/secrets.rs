@@ -23,11 +23,12 @@ use kube_informer::{
 use kube_informer_apiserver::{Server, User};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     logs::Logs,
     script::{Answer, Script, Then, body, error_event, event, list},
+    setting::LONG,
 };
 
 const PLANTED: &str = "plant3d-s3cret";
@@ -226,8 +227,10 @@ fn builder(script: Script) -> Builder<Secret> {
         .initial_list(InitialList::List)
 }
 
-/// Runs the informer for the duration `long`, and records all its output in `said`.
-async fn live(said: &Said, informer: Builder<Secret>, long: Duration) {
+/// Runs the informer until `wait` has returned twice, and records all its output in `said`.
+///
+/// Between the two calls of `wait`, adds an index and reads the metrics.
+async fn live(said: &Said, informer: Builder<Secret>, wait: impl AsyncFn(&SharedInformer<Secret>)) {
     let informer = said.hears(informer);
     let informer = informer
         .indexers(Indexers::new().with_label("app", "app"))
@@ -247,11 +250,12 @@ async fn live(said: &Said, informer: Builder<Secret>, long: Duration) {
     secrets.on_add(bursts).register().unwrap();
     let panics = |secret: &Secret| -> Result<Vec<String>, String> { panic!("{secret:?}") };
     let shown = async {
-        sleep(long / 2).await;
+        wait(&secrets).await;
         secrets.try_add_index("panics", panics).await.unwrap();
         #[cfg(feature = "prometheus")]
         said.note(figures.text());
         said.debug(&secrets.handlers());
+        wait(&secrets).await;
     };
     let watched = async {
         let mut status = secrets.status();
@@ -261,8 +265,8 @@ async fn live(said: &Said, informer: Builder<Secret>, long: Duration) {
     };
     tokio::select! {
         biased;
-        ended = controller.run(sleep(long)) => drop(ended.unwrap()),
-        ((), ()) = async { tokio::join!(watched, shown) } => {}
+        ended = controller.run(shown) => drop(ended.unwrap()),
+        () = watched => {}
     }
     let status = secrets.status().get();
     said.debug(&status);
@@ -279,22 +283,36 @@ async fn live(said: &Said, informer: Builder<Secret>, long: Duration) {
     }
 }
 
-const HOURS: Duration = Duration::from_secs(6 * 3600);
+const HOURS: Duration = Duration::from_secs(3 * 3600);
+
+async fn hours(_: &SharedInformer<Secret>) {
+    sleep(HOURS).await;
+}
+
+/// Waits until a request of the informer has failed.
+async fn failed(secrets: &SharedInformer<Secret>) {
+    let mut status = secrets.status();
+    let failed = status.wait_for(|status| {
+        let mut sources = status.sources.iter();
+        sources.any(|source| source.last_error.is_some())
+    });
+    timeout(LONG, failed).await.unwrap();
+}
 
 #[tokio::test(start_paused = true)]
 async fn no_content_of_a_secret_is_printed_for_any_error() {
     let (said, logs) = (Said::default(), Logs::capture_everything());
     let script = Script::new(answers());
-    live(&said, builder(script.clone()), HOURS).await;
+    live(&said, builder(script.clone()), hours).await;
     assert_eq!(
         script.unasked(),
         0,
         "a part of the script was not requested"
     );
     let refuses = builder(Script::new(answers())).try_transform(|_| Err("no".to_owned()));
-    live(&said, refuses, HOURS).await;
+    live(&said, refuses, hours).await;
     let panics = builder(Script::new(answers())).transform(|secret| panic!("{secret:?}"));
-    live(&said, panics, HOURS).await;
+    live(&said, panics, hours).await;
     let script = Script::new(answers());
     let reflector = Reflector::builder::<Secret>(script).into_store(said.clone());
     said.debug(&reflector);
@@ -328,8 +346,8 @@ async fn no_content_of_a_saved_secret_is_printed_for_any_damage_of_the_file() {
         let informer = SharedInformer::builder(source).name("secrets").rng_seed(1);
         informer.warm_start(saved.clone())
     };
-    let minute = Duration::from_secs(60);
-    live(&said, warm(), minute).await;
+    let minute = async |_: &SharedInformer<Secret>| sleep(Duration::from_secs(30)).await;
+    live(&said, warm(), &minute).await;
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.contains(ENCODED), "saved in plain text, as configured");
     for (sound, damaged) in [
@@ -342,7 +360,7 @@ async fn no_content_of_a_saved_secret_is_printed_for_any_damage_of_the_file() {
         let changed = text.replacen(sound, damaged, 1);
         assert_ne!(changed, text, "{sound}");
         fs::write(&path, changed).unwrap();
-        live(&said, warm(), minute).await;
+        live(&said, warm(), &minute).await;
     }
     let logs = logs.take();
     assert!(logs.contains("is damaged"), "{logs}");
@@ -360,7 +378,7 @@ async fn asked(said: &Said, config: Config) {
             let source = ListWatch::<Secret>::new(client);
             said.debug(&source);
             let informer = SharedInformer::builder(source).name("secrets");
-            live(said, informer, Duration::from_millis(100)).await;
+            live(said, informer, failed).await;
         }
         Err(error) => {
             // What kube itself prints is not covered; its error as the cause of a library error is.
@@ -371,7 +389,7 @@ async fn asked(said: &Said, config: Config) {
             });
             said.debug(&client);
             let informer = SharedInformer::builder(ListWatch::<Secret>::new(client));
-            live(said, informer.name("secrets"), Duration::from_millis(100)).await;
+            live(said, informer.name("secrets"), failed).await;
         }
     }
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::{
     objects::{self, KINDS, Kind},
     patches,
+    request::Request,
 };
 
 /// Maximum number of watches in a program.
@@ -141,36 +142,6 @@ impl Watched {
     }
 }
 
-/// The text of a request.
-struct Request {
-    text: String,
-    has_query: bool,
-}
-
-impl Request {
-    fn new(method: &str, path: &str) -> Self {
-        Self {
-            text: format!("> {method} {path}"),
-            has_query: false,
-        }
-    }
-
-    fn query(&mut self, parameter: &str) {
-        self.text.push(if self.has_query { '&' } else { '?' });
-        self.text.push_str(parameter);
-        self.has_query = true;
-    }
-
-    /// Adds a header. No parameter of the query can follow.
-    fn header(&mut self, name: &str, value: &str) {
-        let _ = write!(self.text, "\n> {name}: {value}");
-    }
-
-    fn body(&mut self, body: &Value) {
-        let _ = write!(self.text, "\n  {body}");
-    }
-}
-
 impl Unit {
     fn of(text: String) -> Self {
         Self {
@@ -180,6 +151,8 @@ impl Unit {
     }
 
     /// Adds the token of a user without permissions to the last request in this group of commands.
+    ///
+    /// In a group with two lists, the first list stays unchanged, because it must wait for the latest state.
     fn forbid(&mut self) {
         let start = self.text.rfind("\n\n> GET ").map_or(0, |at| at + 2);
         let end = self.text[start..].find('\n');

@@ -310,9 +310,9 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Returns whether `snapshot` contains all changes up to the server's current revision.
+    /// Returns whether the revision of each reflector in `snapshot` is the server's current revision.
     ///
-    /// Checks this for each reflector of the informer.
+    /// Compares only revisions, not objects: after a lost event, `snapshot` can lack changes.
     fn is_newest(&self, snapshot: &Snapshot<K>) -> bool {
         let newest = self.server.revision().to_string();
         let sources = (0..).zip(self.namespaces());

@@ -82,6 +82,8 @@ pub(super) fn merge_map(
 }
 
 /// Merges one member of a patch into `original`: the member `name` with the value `value`.
+///
+/// The member must not be a directive of the patch, such as `$retainKeys`.
 fn merge_member(
     original: &mut Map<String, Value>,
     name: String,

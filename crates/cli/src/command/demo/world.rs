@@ -10,7 +10,6 @@
 
 use std::{
     net::Ipv4Addr,
-    path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -24,14 +23,16 @@ use k8s_openapi::api::{
 use kube_client::{
     Api, Client, Config,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
 };
 use kube_informer::{Object, Selector};
 use kube_informer_apiserver::{Listening, RequestLog, Server};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Options, Target};
+use super::{
+    Options, Target,
+    kubeconfig::{config_of, one_line},
+};
 use crate::control_plane::Scope;
 
 /// Key of a label that all objects of a demo have.
@@ -203,7 +204,8 @@ impl World {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns the short name (such as `node-1`) and the object name (`demo-1a2b-node-1`) of each demo node.
+    /// Returns the short name (such as `node-1`) and the object name of each demo node. On a real server, the
+    /// object name has a prefix, as in `demo-1a2b-node-1`. On the embedded server, both names are equal.
     ///
     /// Returns no names if the control loops only observe a real server: the demo then creates no nodes.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
@@ -405,54 +407,6 @@ fn counted(number: usize, kind: &str) -> String {
     format!("{number} {kind}{plural}")
 }
 
-async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config> {
-    let shown = path.display();
-    if let Err(error) = std::fs::File::open(path) {
-        bail!("can't read the kubeconfig {shown}: {error}; name another file with --kubeconfig");
-    }
-    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
-        // The parser's further lines quote the file, which can contain secrets.
-        let error = error.to_string();
-        let error = error.lines().next().unwrap_or_default();
-        anyhow!("can't parse the kubeconfig {shown}: {error}; name another file with --kubeconfig")
-    })?;
-    let contexts: Vec<_> = kubeconfig
-        .contexts
-        .iter()
-        .map(|context| &*context.name)
-        .collect();
-    let wanted = context.or(kubeconfig.current_context.as_deref());
-    if !wanted.is_some_and(|wanted| contexts.contains(&wanted)) {
-        return Err(no_context(path, wanted, &contexts));
-    }
-    let options = KubeConfigOptions {
-        context: context.map(str::to_owned),
-        ..KubeConfigOptions::default()
-    };
-    Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .map_err(|error| {
-            let error = one_line(&error.to_string());
-            anyhow!("can't use the kubeconfig {shown}: {error}; correct it, or name another file with --kubeconfig")
-        })
-}
-
-/// Returns the error for a kubeconfig without the context `wanted`, or without a current context.
-fn no_context(path: &Path, wanted: Option<&str>, contexts: &[&str]) -> anyhow::Error {
-    let (shown, has) = (path.display(), contexts.join(", "));
-    match wanted {
-        _ if contexts.is_empty() => anyhow!(
-            "no contexts in the kubeconfig {shown}; name another file with --kubeconfig, or omit --kubeconfig to use an embedded server"
-        ),
-        Some(wanted) => anyhow!(
-            "no context {wanted:?} in the kubeconfig {shown}; add --context with one of: {has}"
-        ),
-        None => anyhow!(
-            "no current context in the kubeconfig {shown}; run \"kubectl config use-context NAME --kubeconfig {shown}\", or add --context with one of: {has}"
-        ),
-    }
-}
-
 fn refused(what: &str, error: &kube_client::Error) -> anyhow::Error {
     match error {
         kube_client::Error::Api(status) => {
@@ -475,10 +429,6 @@ fn root_cause(error: &dyn std::error::Error) -> String {
         cause = source;
     }
     one_line(&cause.to_string())
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

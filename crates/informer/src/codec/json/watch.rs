@@ -148,7 +148,8 @@ impl WatchSplitter {
     }
 }
 
-/// First bytes of each type of watch event, as API servers write them.
+/// First bytes of watch events, as API servers write them, and the type of each event. Contains all types
+/// except `ERROR`.
 ///
 /// If an event starts with one of these texts, its object is usually extracted without a JSON parser.
 const BEGINNINGS: [(&[u8], FrameKind); 4] = [

@@ -97,8 +97,9 @@ impl Machine {
     /// Records the response to a probe that was sent in parallel to an open watch. The probe requested the
     /// revision `asked`, and returned `revision`.
     ///
-    /// Returns true if the probe was required because the watch had sent an event or bookmark older than the
-    /// newest revision that the store has accepted. Between two lists, at most one call returns true.
+    /// Returns true if the watch has sent an event or bookmark older than the newest revision that the store
+    /// has accepted, and this is the first probe answered since then. Between two lists, at most one call
+    /// returns true.
     ///
     /// # Errors
     /// Returns an error if `revision` is older than `asked`. The caller must pass the error to

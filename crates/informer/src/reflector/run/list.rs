@@ -71,7 +71,7 @@ impl<K> List<K> {
         }
     }
 
-    /// Records one completed request of the list.
+    /// Records one request of the list, after the request has succeeded or failed.
     ///
     /// `asked` is the time at which the request was sent, and `answered` is the time at which the response
     /// headers arrived, or `None` if no headers arrived.

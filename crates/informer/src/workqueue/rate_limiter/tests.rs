@@ -87,7 +87,7 @@ fn extreme_settings_of_the_exponential_limiter_do_not_overflow() {
     let mut inverted = ItemExponentialFailure::new(Duration::from_secs(5), Duration::from_secs(1));
     assert_eq!(inverted.when(&"one", NOW), Duration::from_secs(1));
 
-    // The delay after 60 failures would be 2^63 ns, which client-go returns as a negative delay.
+    // The delay after 60 failures would be 2^63 ns, which client-go on amd64 returns as a negative delay.
     let max = Duration::from_secs(1_000);
     let mut power_of_two = ItemExponentialFailure::new(Duration::from_nanos(8), max);
     assert_eq!(delays(&mut power_of_two, "one", 62)[58..], [max; 4]);

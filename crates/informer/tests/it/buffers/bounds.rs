@@ -36,7 +36,8 @@ use crate::{
     setting::{LONG, Trace, builder, factory_builder, labelled, pod, run},
 };
 
-/// A `ListerWatcher` whose watch never ends. The counter is the number of events that the reflector has read.
+/// A `ListerWatcher` whose watch always has a next event. The counter is the number of events that the
+/// reflector has read.
 struct Endless(Arc<AtomicUsize>);
 
 impl ListerWatcher for Endless {

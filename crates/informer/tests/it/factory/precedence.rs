@@ -218,40 +218,6 @@ fn trails<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>) -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transform_for_all_other_namespaces_does_not_apply_to_cluster_scoped_kinds() {
-    fn note(metadata: &mut ObjectMeta, who: &str) {
-        let annotations = metadata.annotations.get_or_insert_default();
-        annotations.insert("trail".to_owned(), who.to_owned());
-    }
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
-    let server = Server::builder().seed([node, pod("p")]).build();
-    let factory = factory_builder(server.client())
-        .namespaces_with([(
-            "",
-            NamespaceOptions::new().transform(|metadata| note(metadata, "all")),
-        )])
-        .build();
-    let with_own = || {
-        let own = NamespaceOptions::new().transform(|node: &mut Node| note(node.meta_mut(), "own"));
-        InformerOptions::<Node>::new().namespaces_with([("", own)])
-    };
-    let (pods, nodes) = (factory.informer::<Pod>(), factory.informer::<Node>());
-    synced(&factory).await;
-    assert_eq!(
-        (trails(&pods), trails(&nodes)),
-        (vec!["all".to_owned()], vec![String::new()])
-    );
-    factory.shutdown().await;
-    let factory = factory_builder(server.client())
-        .for_type(with_own())
-        .build();
-    let nodes = factory.informer::<Node>();
-    synced(&factory).await;
-    assert_eq!(trails(&nodes), [String::new()]);
-    factory.shutdown().await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn transforms_come_from_type_and_namespace_then_type_then_namespace() {
     fn note(metadata: &mut ObjectMeta, who: &str) {
         let annotations = metadata.annotations.get_or_insert_default();

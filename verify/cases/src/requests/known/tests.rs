@@ -137,6 +137,9 @@ fn a_patch_with_a_value_of_another_type_is_named() {
     assert_eq!(named("> PATCH /a", elsewhere), None);
     let both = between("> PATCH /a", of(in_metadata), wrong());
     assert_eq!(name(&both), None);
+    let also = "json: cannot unmarshal string into Go struct field ObjectMeta.metadata.b";
+    let both = between("> PATCH /a", of(also), of(in_metadata));
+    assert_eq!(name(&both), None);
     let base64 = of("illegal base64 data at input byte 0");
     let named = name(&between("> PATCH /a", base64, changed()));
     assert_eq!(named, Some(TYPES));

@@ -39,10 +39,11 @@ pub(super) struct Request<'a> {
     pub(super) pause: Pause,
     pub(super) asked: &'a str,
     pub(super) outcome: &'a str,
-    /// The request before this request in the same turn, and the result of that earlier request.
+    /// The previous request of the same turn, and its result. `None` for the first request of a turn. A probe
+    /// that was sent in parallel to an open watch does not count as the previous request.
     ///
-    /// `None` for the first request of a turn. The first turn of an operation changes objects. Each turn injects
-    /// faults, and then lets virtual time pass. An operation has one or two turns.
+    /// The first turn of an operation changes objects. Each turn injects faults, and then lets virtual time
+    /// pass. An operation has one or two turns.
     pub(super) before: Option<(&'a str, &'a str)>,
     pub(super) turn: usize,
     /// Whether the library may send the request without a pause, as after an expired watch.
@@ -137,8 +138,8 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
 
 /// Returns whether the library may send a request without a pause, as after an expired watch.
 ///
-/// `before` is the previous request, with its outcome. It is `None` if a test operation directly precedes the
-/// request. The result then depends only on this operation, which is named `verb`.
+/// `before` is the previous request of the same turn, with its outcome. It is `None` for the first request of
+/// a turn. The result then depends only on the operation of this turn, which is named `verb`.
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
     is_closed || has_expired(verb, before)
@@ -146,8 +147,9 @@ fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
 
 /// Returns whether a request follows a watch that failed because its revision had expired (410 Gone).
 ///
-/// `before` is the previous request, with its outcome. It is `None` if a test operation directly precedes the
-/// request. The result is then whether this operation, named `verb`, sends a 410 error to the open watch.
+/// `before` is the previous request of the same turn, with its outcome. It is `None` for the first request of
+/// a turn. The result is then whether the operation of this turn, named `verb`, sends a 410 error to the open
+/// watch.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {

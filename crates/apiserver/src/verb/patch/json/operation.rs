@@ -24,8 +24,9 @@ type Members = BTreeMap<String, Option<Box<RawValue>>>;
 ///
 /// # Errors
 ///
-/// Returns a 400 error if the body is not valid JSON, or if the JSON type of one of its values is wrong.
-/// Returns a 413 error if the patch has too many operations.
+/// Returns a 400 error if the body is not valid JSON, or if it is neither null nor an array of objects. Also
+/// returns a 400 error if `op`, `path` or `from` is not a string, unless `directive` is `Ignore`. In all of
+/// these places, null is accepted too. Returns a 413 error if the patch has too many operations.
 pub(in crate::verb::patch) fn parse(
     body: &[u8],
     directive: Directive,

@@ -31,7 +31,8 @@ pub(super) const SAMPLES: usize = 256;
 
 /// Compresses the objects of one informer, and creates the dictionaries.
 pub(super) struct Packing {
-    /// Number of objects that the cache must receive before a dictionary is created from samples of them.
+    /// Number of objects that each dictionary requires. [`Samples::are_enough`] and [`Samples::are_spread`]
+    /// describe the exact conditions.
     samples: usize,
     current: ArcSwapOption<Dictionary>,
     unpacked_bases: Arc<UnpackedBases>,

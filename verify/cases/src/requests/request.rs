@@ -1,0 +1,35 @@
+//! Writes the text of one API request as a command of a case, with [`Request`].
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// The text of a request.
+pub(super) struct Request {
+    pub(super) text: String,
+    has_query: bool,
+}
+
+impl Request {
+    pub(super) fn new(method: &str, path: &str) -> Self {
+        Self {
+            text: format!("> {method} {path}"),
+            has_query: false,
+        }
+    }
+
+    pub(super) fn query(&mut self, parameter: &str) {
+        self.text.push(if self.has_query { '&' } else { '?' });
+        self.text.push_str(parameter);
+        self.has_query = true;
+    }
+
+    /// Adds a header. No parameter of the query can follow.
+    pub(super) fn header(&mut self, name: &str, value: &str) {
+        let _ = write!(self.text, "\n> {name}: {value}");
+    }
+
+    pub(super) fn body(&mut self, body: &Value) {
+        let _ = write!(self.text, "\n  {body}");
+    }
+}

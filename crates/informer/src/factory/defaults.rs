@@ -127,18 +127,17 @@ impl Defaults {
     ///
     /// The first two can differ between namespaces: a transform for the object's namespace has precedence
     /// over a transform for all namespaces. If the scope does not list the object's namespace, the transforms
-    /// for the namespace `""` apply. Transforms for a namespace do not apply to cluster-scoped kinds.
+    /// for the namespace `""` apply. Transforms for a namespace do not apply to cluster-scoped objects. A kind
+    /// that is known only by its name may be cluster-scoped, so the object determines this, not the kind.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,
         scope: &Scope,
     ) -> Option<Transform<K>> {
+        let options = || std::iter::once(own).chain(self.of_type::<K>());
+        let of_cluster_scoped = options().find_map(|options| options.transforms.everywhere.clone());
         let nearest = |namespace: &str| {
-            let mut options = std::iter::once(own).chain(self.of_type::<K>());
-            if !scope.is_namespaced {
-                return options.find_map(|options| options.transforms.everywhere.clone());
-            }
-            let set = options.find_map(|options| options.transforms.of(namespace));
+            let set = options().find_map(|options| options.transforms.of(namespace));
             let of_all = || self.metadata_by_namespace.get(namespace);
             set.cloned().or_else(|| of_all().map(of_metadata::<K>))
         };
@@ -147,13 +146,16 @@ impl Defaults {
             .map(|section| (section.namespace.clone(), nearest(&section.namespace)))
             .collect();
         let first = self.metadata.clone();
-        if first.is_none() && by_namespace.values().all(Option::is_none) {
+        let any = of_cluster_scoped.is_some() || by_namespace.values().any(Option::is_some);
+        if first.is_none() && !any {
             return None;
         }
         Some(Arc::new(move |object: &mut K| {
             // Read before a transform can change the metadata.
-            let namespace = object.meta().namespace.as_deref().unwrap_or_default();
-            let second = by_namespace.get(namespace).or_else(|| by_namespace.get(""));
+            let second = match object.meta().namespace.as_deref().unwrap_or_default() {
+                "" => Some(&of_cluster_scoped),
+                name => by_namespace.get(name).or_else(|| by_namespace.get("")),
+            };
             if let Some(first) = &first {
                 first(object.meta_mut());
             }
@@ -184,7 +186,7 @@ fn of_pruned<K: 'static>(transform: &Transform<K>) -> Option<Transform<Pruned<K>
 mod tests {
     use std::time::Duration;
 
-    use k8s_openapi::api::core::v1::{Node, Pod};
+    use k8s_openapi::api::core::v1::Pod;
 
     use super::*;
 
@@ -211,27 +213,34 @@ mod tests {
     }
 
     #[test]
-    fn transforms_of_namespaces_do_not_apply_to_cluster_scoped_kinds() {
-        fn has<K: Resource + 'static>(
+    fn transforms_of_namespaces_do_not_apply_to_cluster_scoped_objects() {
+        fn trail<K: Resource + 'static>(
             defaults: &Defaults,
             own: &InformerOptions<K>,
-            is_namespaced: bool,
-        ) -> bool {
-            let scope = defaults.scope(own, is_namespaced);
-            defaults.transform(own, &scope).is_some()
+            mut object: K,
+        ) -> Option<String> {
+            // The scope of a kind that is known only by its name counts as namespaced.
+            let transform = defaults.transform(own, &defaults.scope(own, true));
+            transform.unwrap()(&mut object).unwrap();
+            object.meta().generate_name.clone()
         }
+        let mark = |metadata: &mut ObjectMeta| metadata.generate_name = Some("all".to_owned());
         let mut defaults = Defaults::default();
-        let everywhere_else = NamespaceOptions::new().transform(|_: &mut ObjectMeta| {});
-        defaults.set_namespaces([("", everywhere_else)]);
-        let nodes = InformerOptions::<Node>::new;
-        assert!(has(&defaults, &InformerOptions::<Pod>::new(), true));
-        assert!(!has(&defaults, &nodes(), false));
-        let named = NamespaceOptions::new().transform(|_: &mut Node| {});
-        assert!(!has(
-            &defaults,
-            &nodes().namespaces_with([("", named)]),
-            false
-        ));
-        assert!(has(&defaults, &nodes().transform(|_| {}), false));
+        defaults.set_namespaces([("", NamespaceOptions::new().transform(mark))]);
+        let mut pod = Pod::default();
+        let none = InformerOptions::new;
+        assert_eq!(trail(&defaults, &none(), pod.clone()), None);
+        let named = NamespaceOptions::new().transform(move |pod: &mut Pod| mark(&mut pod.metadata));
+        let named = none().namespaces_with([("", named)]);
+        assert_eq!(trail(&defaults, &named, pod.clone()), None);
+        let everywhere = none().transform(move |pod: &mut Pod| mark(&mut pod.metadata));
+        assert_eq!(
+            trail(&defaults, &everywhere, pod.clone()),
+            Some("all".to_owned())
+        );
+        pod.metadata.namespace = Some("default".to_owned());
+        for own in [none(), named, everywhere] {
+            assert_eq!(trail(&defaults, &own, pod.clone()), Some("all".to_owned()));
+        }
     }
 }

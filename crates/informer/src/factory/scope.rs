@@ -55,8 +55,6 @@ pub(super) struct Level {
 /// The namespaces of an informer, each with the selectors that apply to its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scope {
-    /// Whether the kind is namespaced. A cluster-scoped kind has one section with an empty namespace.
-    pub(super) is_namespaced: bool,
     /// The sections, at least one, ordered by namespace.
     pub(super) sections: Vec<Section>,
 }
@@ -139,7 +137,6 @@ impl Scope {
             let everywhere = levels.iter().map(|level| Some(&level.everywhere));
             let section = Section::new(ALL, everywhere.fold(nothing(), Selection::or));
             return Self {
-                is_namespaced,
                 sections: vec![section],
             };
         }
@@ -157,7 +154,6 @@ impl Scope {
             section
         });
         Self {
-            is_namespaced,
             sections: sections.collect(),
         }
     }

@@ -145,8 +145,8 @@ impl Binaries {
         }
     }
 
-    /// Builds the program for [`ControlPlane::save_snapshot`](crate::ControlPlane::save_snapshot), so that
-    /// the first snapshot does not have to build it.
+    /// Builds the program that saves and restores snapshots of etcd, so that the first call of
+    /// [`ControlPlane::save_snapshot`](crate::ControlPlane::save_snapshot) does not have to build it.
     ///
     /// # Errors
     /// Returns an error if the build fails, or if `KUBEBUILDER_ASSETS` is set, because the folder that this
@@ -181,8 +181,8 @@ fn sources() -> &'static Path {
 
 /// Returns the folder with the Go module of the Kubernetes program `name`.
 ///
-/// If `version` is `None`, this is a folder of this package. Otherwise, the function writes the module for
-/// `version` into a folder below `folder`, unless that module exists, and returns that folder.
+/// If `version` is `None`, returns the module's folder in this Rust package. Otherwise, returns a folder
+/// below `folder` with a module for `version`. The function writes this module if it does not exist.
 fn kubernetes(name: &str, folder: &Path, version: Option<&str>) -> Result<PathBuf> {
     let Some(version) = version else {
         return Ok(sources().join(name));
@@ -270,8 +270,8 @@ fn printed_version(text: &str) -> Option<String> {
 
 /// Returns the path and the version of the executable that is built from the folder `source`.
 ///
-/// The file `go.mod` in `source` requires `module`, and sets the version. Builds the executable if `target`
-/// does not contain this version of it.
+/// The version of the executable is the version of `module` that `go.mod` in `source` requires. Builds the
+/// executable if `target` does not contain this version.
 fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)> {
     let path = source.join("go.mod");
     let text = fs::read_to_string(&path);

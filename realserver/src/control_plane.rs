@@ -218,10 +218,10 @@ impl ControlPlane {
         self.api_server.check_alive()
     }
 
-    /// Waits until one of the processes ends.
+    /// Waits until one of the processes ends. Never returns `Ok`.
     ///
     /// # Errors
-    /// Always returns an error. It contains the last line of the log of the process that has ended.
+    /// Returns an error when a process has ended. The error contains the last line of the process's log.
     pub async fn ended(&mut self) -> Result<()> {
         loop {
             self.check_alive()?;

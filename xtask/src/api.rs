@@ -94,7 +94,11 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     Ok(done.join("\n"))
 }
 
-/// Runs rustdoc if Cargo has started this program instead of rustdoc. Otherwise returns `None`.
+/// Runs the real rustdoc with the environment variable `RUSTC_BOOTSTRAP`, if Cargo has started this program
+/// in place of rustdoc.
+///
+/// Rustdoc needs the variable, but for Cargo the variable would cause rebuilds. [`document`] therefore makes
+/// Cargo start this program. Returns `None` if this program was started in another way.
 pub(crate) fn as_rustdoc() -> Option<Result<ExitCode>> {
     let rustdoc = env::var_os(RUSTDOC)?;
     let mut command = Command::new(rustdoc);

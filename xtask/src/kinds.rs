@@ -2,9 +2,11 @@
 //! embedded server uses the tables of kinds and fields. The protobuf decoder and encoder use the table of
 //! messages.
 //!
-//! The tables depend only on Go modules whose versions are fixed in this module: those of one Kubernetes
-//! release, and for the table of messages also those of a later one. The tables are therefore the same on
-//! every machine. They contain the API that a Kubernetes server serves without `--runtime-config`: all stable
+//! The tables depend only on Go modules whose versions are fixed in this module, so they are the same on
+//! every machine. All tables describe one Kubernetes release. The table of messages also contains the
+//! messages and fields that a later release adds, for clients that use newer types.
+//!
+//! The tables contain the API that a Kubernetes server serves without `--runtime-config`: all stable
 //! versions, and no beta or alpha versions. In Kubernetes, `DefaultAPIResourceConfigSource` in
 //! `pkg/controlplane/instance.go` defines these versions.
 
@@ -23,7 +25,8 @@ use discovery::{GroupList, Resource, ResourceList};
 
 use crate::mode::Mode;
 
-/// Go module with the discovery documents, in the Kubernetes version of the embedded server.
+/// Go module that contains the discovery documents. Its version is the Kubernetes version of the embedded
+/// server.
 const MODULE: &str = "k8s.io/kubernetes@v1.36.3";
 
 /// Version of the Go modules with the Kubernetes API types, released together with [`MODULE`].

@@ -184,7 +184,10 @@ impl<'a> Release<'a> {
         fs::remove_file(&licences).with_context(|| format!("can't remove {}", licences.display()))
     }
 
-    /// Writes the SBOM and the third-party licence texts of [`PROGRAM`], and returns the paths of both files.
+    /// Writes the SBOM of [`PROGRAM`] and the licence texts of the third-party packages that the program
+    /// contains.
+    ///
+    /// Returns the paths of both files.
     fn materials(&self) -> Result<(PathBuf, PathBuf)> {
         let lock =
             fs::read_to_string(self.root.join("Cargo.lock")).context("can't read Cargo.lock")?;

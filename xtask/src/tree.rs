@@ -67,7 +67,7 @@ impl Tree {
         self.paths.contains(path)
     }
 
-    /// Returns whether any folder of the workspace contains a file or a folder at the relative path `path`.
+    /// Returns whether `path` exists relative to at least one folder of the workspace.
     ///
     /// Finds only files with an extension in [`ENDINGS`], and their folders.
     pub(crate) fn contains_below(&self, path: &str) -> bool {

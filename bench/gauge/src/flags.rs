@@ -67,15 +67,15 @@ pub enum List {
     /// One list request without pages, answered from the server's cache and possibly stale
     /// (`resourceVersion=0`).
     Whole,
-    /// List requests for pages of 500 objects in the newest state (no `resourceVersion`).
+    /// List requests, one per page of 500 objects, answered with the newest state (no `resourceVersion`).
     Pages,
 }
 
 /// The part of each object that the event handler of a measured program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Handler {
-    /// The handler counts the containers of each added object. For each updated object, it reads the time of
-    /// the update from the annotation `bench/ts`.
+    /// The handler counts the containers of each added object. To measure the latency of each update, the
+    /// handler reads the time of the update from the annotation `bench/ts`.
     Objects,
     /// The handler reads only the namespace and the name of each object.
     Keys,

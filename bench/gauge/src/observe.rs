@@ -40,7 +40,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// Records the current wall time and the CPU time that the process has used.
+    /// Starts a measurement: records the current time, and the CPU time that the process has used so far.
     #[must_use]
     #[expect(
         clippy::new_without_default,
@@ -129,7 +129,9 @@ async fn watch(flags: &Flags, told: &Told, source: &Source, line: &mut Line) -> 
     Ok(())
 }
 
-/// Measures `times` relists. Writes their mean wall time, mean CPU time and peak memory to `line`.
+/// Measures `times` relists.
+///
+/// Writes to `line` the mean wall time and mean CPU time of a relist, and the peak memory during the relists.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the number of relists is far below 2^52"

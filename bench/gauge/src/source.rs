@@ -1,7 +1,8 @@
-//! Sends commands to the server that the measured program watches, for example to change objects.
+//! Sends commands to the benchmark's server of generated objects, for example to change objects.
 //!
-//! Only the neutral source, a server of generated objects, accepts such commands. For a real API server, this
-//! module prints a line to standard output, and the parent process then changes objects.
+//! The benchmark calls this server the neutral source. A real API server accepts no such commands. For a real
+//! server, this module only prints lines to standard output. The parent process reads these lines, and
+//! changes the objects after the line `ready`.
 //!
 //! This module does not list or watch objects.
 
@@ -33,6 +34,9 @@ impl Source {
     }
 
     /// Prints `synced` to standard output if the server is a real API server.
+    ///
+    /// After this line, the parent process measures how much CPU time and memory the initial list has cost
+    /// the server.
     pub(crate) fn synced(&self) -> Result<()> {
         match self {
             Self::Neutral(_) => Ok(()),
@@ -53,7 +57,7 @@ impl Source {
         }
     }
 
-    /// Returns the client of the neutral source, the server of generated objects.
+    /// Returns the client that sends commands to the server of generated objects.
     ///
     /// # Errors
     /// Returns an error if the measured program watches a real API server.
@@ -94,8 +98,8 @@ impl Neutral {
         Ok(Self { authority })
     }
 
-    /// Makes the server change objects `events` times, at `rate` changes per second; 0 means as fast as
-    /// possible.
+    /// Makes the server change objects `events` times, at `rate` changes per second. If `rate` is 0, the
+    /// server makes the changes as fast as possible.
     ///
     /// Returns when the server has made the last change.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {

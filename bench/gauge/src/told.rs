@@ -17,7 +17,7 @@ use crate::latencies::Latencies;
 /// [`Told::wait_for_updates`] fails if the handler receives no update during this interval.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// Numbers and latencies of the events that one handler has received.
+/// Counts of the events that one handler has received, and the latencies of the updates.
 #[derive(Debug, Default)]
 pub struct Told {
     added: AtomicU64,

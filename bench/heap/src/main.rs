@@ -11,7 +11,7 @@
 //! from protobuf with the crate `kube_informer_protobuf`. The informer's JSON decoder also estimates the
 //! memory of the object. In the protobuf column, no estimate is made, although a running informer makes one.
 //! The column `clone and drop` shows the time to allocate, copy and free an object of the same type without
-//! decoding. Decoding an object and freeing it takes longer.
+//! decoding. This time is a lower limit for the other three.
 //!
 //! This program does not measure a running informer. The program `subject` measures a running informer.
 
@@ -41,11 +41,12 @@ struct Flags {
     /// Number of times that each decoder decodes all objects; the table shows the fastest time.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
-    /// Print only the minimum memory of this number of pods, in KiB, as one line of JSON. The minimum is
-    /// measured on clones, because their strings and vectors have no spare capacity.
+    /// Decode this number of pods, and print only the memory of their clones, in KiB, as one line of JSON.
+    /// Clones have the minimum memory, because their strings and vectors have no spare capacity.
     #[arg(long, value_name = "PODS")]
     floor: Option<usize>,
-    /// With `--floor`, print resident memory instead of the memory requested from the allocator.
+    /// With `--floor`, print the growth of the resident memory instead of the memory requested from the
+    /// allocator.
     #[arg(long, requires = "floor")]
     resident: bool,
 }
@@ -109,9 +110,10 @@ fn json(corpus: &Corpus, at: usize) -> Vec<u8> {
     json
 }
 
-/// Decodes `pods` pods, and measures the memory of their clones. A clone has no spare capacity.
+/// Decodes `pods` pods, and measures the memory of their clones. This is the minimum memory of the pods,
+/// because clones have no spare capacity.
 ///
-/// Returns the memory requested from the allocator and the resident memory, in KiB.
+/// Returns the memory requested from the allocator and the growth of the resident memory, in KiB.
 fn floor(pods: usize) -> Result<(u64, u64)> {
     let corpus = Corpus::new(CorpusKind::Pods, pods, 1)?;
     let mut kept = Vec::with_capacity(pods);
@@ -135,7 +137,10 @@ fn without_managed_fields(json: &[u8]) -> Result<Vec<u8>> {
     Ok(serde_json::to_vec(&pod)?)
 }
 
-/// Returns the table's line `name` for the JSON of objects of `kind`, a kind of the API version `v1`.
+/// Measures the objects of one kind, and returns their row of the table.
+///
+/// `name` is the label of the row, `kind` is a kind of the API version `v1`, and `all` contains the JSON of
+/// each object.
 fn line<K>(name: &str, kind: &str, all: &[Vec<u8>], rounds: usize) -> Result<String>
 where
     K: DeserializeOwned + Serialize + Clone,

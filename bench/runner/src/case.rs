@@ -11,10 +11,10 @@ use crate::{
 /// Cache formats of this project's informer, as values of the flag `--store`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
-/// Appends `, JSON` to the first part of a case name, such as `ours, packed`.
+/// Returns the first part of the name of the case that requests JSON.
 ///
-/// The result names the case that requests JSON and is otherwise the same. The handler, the rate and the
-/// number of pods follow later in a name.
+/// `ours` is the first part of the name of the case that requests protobuf. For example, `ours, packed`
+/// becomes `ours, packed, JSON`.
 pub(crate) fn in_json(ours: &str) -> String {
     format!("{ours}, JSON")
 }
@@ -25,7 +25,8 @@ pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 /// Name of the case in which kube-rs uses all its defaults: paged lists, system allocator.
 pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
 
-/// Name of the case that counts the bytes that are requested from the allocator for decoded pods.
+/// Name of the case that measures the memory of decoded pods, without an informer, as the number of bytes
+/// requested from the allocator.
 pub(crate) const FLOOR: &str = "floor of the types";
 
 /// Name of the case that measures the resident memory of decoded pods, without an informer.
@@ -57,7 +58,10 @@ pub(crate) struct Case {
     pub(crate) source: Option<u32>,
     /// Maximum number of times that the runner measures this case.
     pub(crate) rounds: usize,
-    /// Name of a case with fewer pods, and the factor by which this case has more pods, rounded up.
+    /// Name of the same case with fewer pods, and the ratio of the two numbers of pods, rounded up.
+    ///
+    /// [`has_room`](Self::has_room) estimates the memory of this case from the smaller case. `None` if this
+    /// case always runs.
     smaller: Option<(String, u32)>,
 }
 
@@ -181,7 +185,8 @@ fn observed(plan: &Plan) -> Vec<Case> {
         .collect()
 }
 
-/// Returns the cases that print the sizes of generated objects, one for each kind.
+/// Returns one case per kind of generated object. The program of the case prints the mean size of such an
+/// object.
 fn corpora(plan: &Plan) -> [Case; 4] {
     [
         ("pods", "pods"),

@@ -27,7 +27,8 @@ const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// Seed of the generated pods, the same in all runs.
 const SEED: &str = "1";
 
-/// Paths of the benchmark programs, and the flag `--chunks` of the neutral source.
+/// Paths of the benchmark programs, and the rule by which the server of generated objects splits responses
+/// into chunks.
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,
@@ -51,7 +52,8 @@ pub(crate) fn root() -> Result<&'static Path> {
 }
 
 impl Programs {
-    /// Returns the programs of the source tree at `root`, without building them.
+    /// Determines the paths of the benchmark programs in the source tree at `root`. Does not build the
+    /// programs.
     pub(crate) fn of(root: &Path, chunks: Chunks) -> Self {
         let bench = root.join("bench");
         let release = target(&bench).join("release");
@@ -170,7 +172,7 @@ impl Chunks {
     }
 }
 
-/// A running neutral source. Dropping this value kills the process.
+/// A running server of generated objects (the program `source`). Dropping this value kills the process.
 struct Source {
     address: String,
     _process: Ended,

@@ -1,7 +1,7 @@
 //! Replaces the tables of measured figures in `BENCHMARKING.md` and `README.md`.
 //!
 //! Guarantees: [`Document::write`] changes only the text between the comments `<!-- measured: NAME -->` and
-//! `<!-- end -->`. It returns an error if a replaced table does not have these two comments in the file.
+//! `<!-- end -->`. It returns an error if the file lacks these comments for a table that was to be replaced.
 //!
 //! This module does not generate the tables.
 
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 pub(crate) struct Document {
     path: PathBuf,
     text: String,
-    /// Names for which [`set`](Self::set) found no table in the file.
+    /// Names of the tables that [`set`](Self::set) did not find in the file.
     lost: Vec<String>,
 }
 

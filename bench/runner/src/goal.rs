@@ -56,10 +56,11 @@ impl Bound {
 enum Value {
     /// Divides the median of the goal's case by the median of the case named `theirs`.
     Ratio { theirs: String },
-    /// Multiplies the median of the goal's case by `factor`, a unit conversion.
+    /// Multiplies the median of the goal's case by `factor`, which converts the unit. The goal compares no
+    /// second case.
     Alone { factor: f64 },
-    /// Calculates the cost per additional handler from the goal's case (64 handlers) and the case `one` (one
-    /// handler).
+    /// Calculates the cost per additional handler: the median of the goal's case (64 handlers) minus the
+    /// median of the case `one` (one handler), divided by 63.
     PerHandler { one: String },
 }
 
@@ -70,8 +71,10 @@ pub(crate) struct Goal {
     pub(crate) what: &'static str,
     /// Name of the measured case to which the goal applies. A case is a benchmark program with its arguments.
     pub(crate) case: String,
-    /// Name of a second benchmark case: the program of `case`, with JSON instead of protobuf as the requested
-    /// encoding. `None` if the goal has no second case, because `case` requests no objects from a server.
+    /// Name of the case that requests JSON instead of protobuf, and is otherwise the same as `case`. The
+    /// table also shows the value for this case.
+    ///
+    /// `None` if the program of `case` requests no objects from a server.
     json: Option<String>,
     field: &'static str,
     value: Value,
@@ -199,8 +202,9 @@ fn of_sync(store: Store) -> Vec<Goal> {
     ]
 }
 
-/// Returns the memory goals of `store`. The ratios to client-go and kube-rs have a limit only for the packed
-/// store.
+/// Returns the memory goals of `store`.
+///
+/// For the typed store, the ratios to client-go and kube-rs have no limit. The table only shows them.
 fn of_memory(store: Store) -> Vec<Goal> {
     let at_most = |limit| store.select(Bound::AtMost(limit), Bound::Shown);
     let ours = store.case();

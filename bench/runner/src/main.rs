@@ -56,7 +56,8 @@ struct Options {
     /// Measure only this topic; may be repeated for several topics
     #[arg(long, value_enum, value_name = "TOPIC")]
     only: Vec<Topic>,
-    /// Rule by which the source splits responses into chunks; results are published only with the rule `server`
+    /// Rule by which the source splits responses into chunks; with a rule other than `server`, write no
+    /// results
     #[arg(long, value_enum, default_value_t = Chunks::Server)]
     chunks: Chunks,
     /// Run one round with 2,000 pods, in less than two minutes, and write no results

@@ -35,8 +35,8 @@ use crate::{
 /// Command-line options of `cargo xtask bench real`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Number of rounds; each round measures every client program that `--program` selects, with each of its
-    /// kinds of initial list and other configurations, and with each number of clients
+    /// Number of rounds; each round measures every case that `--program` selects, with every number of
+    /// clients. A case is a client program with fixed options, such as the kind of initial list
     #[arg(long, default_value_t = 2, value_name = "N")]
     rounds: usize,
     /// Number of consecutive runs of each measurement in a round

@@ -16,13 +16,13 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("kube-rs", "kube-rs"),
 ];
 
-/// One figure of the summary tables, copied from another table of `BENCHMARKING.md`.
+/// One figure of the summary tables. This module copies the figure from another table of `BENCHMARKING.md`.
 struct Figure {
     /// Name of the figure in the summary tables.
     head: &'static str,
     table: &'static str,
     column: &'static str,
-    /// Text after the program's name in the name of the copied row, such as ` at 1000/s`.
+    /// Text that follows the program's name in the label of the copied row, such as ` at 1000/s`.
     suffix: &'static str,
 }
 
@@ -40,10 +40,10 @@ impl Figure {
         Self { suffix, ..self }
     }
 
-    /// Returns this figure for one program from `document`, or an empty string if `document` does not contain
+    /// Returns the median of this figure for one program, or an empty string if `document` does not contain
     /// the figure.
     ///
-    /// `case` is the program's name in the tables from which the summary figures are copied.
+    /// `case` is the name of the program in the row labels of `document`, such as `client-go, protobuf`.
     fn read<'a>(&self, document: &'a Document, case: &str) -> &'a str {
         let name = format!("{case}{}", self.suffix);
         let cell = document.cell(self.table, &name, self.column);
@@ -75,7 +75,7 @@ const BENCHMARKING: [Figure; 10] = [
     figure("first sync of 1,000,000 pods, s", "scale", "sync, s").of(MILLION),
 ];
 
-/// Copies figures from tables of `benchmarking` into the summary tables of both documents.
+/// Replaces the summary tables of both documents. Copies the figures from the other tables of `benchmarking`.
 pub(crate) fn set(benchmarking: &mut Document, readme: &mut Document) {
     readme.set(PLACE, &by_program(benchmarking));
     let table = by_figure(benchmarking);
@@ -93,7 +93,7 @@ fn by_program(document: &Document) -> String {
     table
 }
 
-/// Returns the summary table of `BENCHMARKING.md`, with figures copied from its other tables.
+/// Returns the summary table of `BENCHMARKING.md`, with figures copied from the other tables of `document`.
 fn by_figure(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(PROGRAMS.map(|(name, _)| name)));
     table += &rule(PROGRAMS.len());

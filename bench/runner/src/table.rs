@@ -107,7 +107,8 @@ fn columns(topic: Topic) -> (&'static str, &'static [Column]) {
     }
 }
 
-/// Returns the names of the topic's cases, without the cases that have a fixed event rate.
+/// Returns the names of the topic's cases. Omits the cases with a fixed event rate, which have their own
+/// table.
 fn names(plan: &Plan, topic: Topic) -> Vec<String> {
     if topic == Topic::Scale {
         let sizes = |name: &str| plan.scale.iter().map(|pods| of_size(name, *pods)).collect();

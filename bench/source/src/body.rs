@@ -138,7 +138,7 @@ struct List {
     objects: Range<usize>,
     reader: Reader,
     framing: Framing,
-    /// Metadata of the list, or `None` after the end of the list was written.
+    /// Metadata of the list. `None` if the whole list is already written.
     meta: Option<ListMeta>,
     out: Output,
     chunks: VecDeque<Bytes>,

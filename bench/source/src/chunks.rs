@@ -24,17 +24,17 @@ pub enum Chunking {
     /// Larger chunks than kube-apiserver sends, usually with several objects.
     ///
     /// The chunks of a list, and of the initial events of a watch, have at least 64 KiB, except the last. A
-    /// chunk of later events has at most eight events. Benchmark results are comparable only with other
-    /// results for this rule.
+    /// chunk of later events has at most eight events. Benchmark results with this rule can't be compared to
+    /// results with the rule `Server`.
     Large,
 }
 
 /// The buffer that collects written bytes until they form a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Buffer {
-    /// Behaves as the buffer in Go's HTTP server, with this size in bytes.
+    /// A buffer that behaves like the buffer of Go's HTTP server, with this size in bytes.
     Go(usize),
-    /// Has no maximum size; [`Output::take`] returns all written bytes as one chunk.
+    /// A buffer without a maximum size; [`Output::take`] returns all written bytes as one chunk.
     Unlimited,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Buffer {
 pub(crate) struct Output {
     buffer: Buffer,
     bytes: Vec<u8>,
-    /// Offset in `bytes` of the end of each complete chunk, in ascending order.
+    /// End of each complete chunk, in ascending order, as an offset in the field `bytes`.
     ends: VecDeque<usize>,
     /// Offset in `bytes` of the end of the most recent write.
     written: usize,

@@ -26,9 +26,10 @@ use workload::Workload;
 /// Maximum number of workloads in a corpus. All objects of a workload are generated from one template.
 const WORKLOADS_MAX: usize = 2_000;
 
-/// Minimum of the mean number of objects per workload.
+/// Minimum mean number of objects per workload.
 ///
-/// A corpus whose total number of objects is below this minimum has one workload.
+/// The number of workloads is the number of objects divided by this minimum, but at least one and at most
+/// [`WORKLOADS_MAX`].
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
 /// Mean number of pods on each node of the simulated cluster.
@@ -45,7 +46,9 @@ pub struct Corpus {
     nodes: u32,
 }
 
-/// The version of an object: the values that each change of the object replaces.
+/// The `resourceVersion` of a generated object, and the time of its last change.
+///
+/// A change of an object replaces both values, and changes nothing else in the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     /// The `resourceVersion` of the object.
@@ -130,16 +133,19 @@ impl Corpus {
 
     /// Returns the bytes of the object with the index `at`.
     ///
-    /// The kind of the corpus must support `encoding`. JSON omits the opening brace, `apiVersion` and `kind`;
-    /// protobuf omits the envelope `runtime.Unknown`.
+    /// The kind of the corpus must support `encoding`. The JSON text lacks the opening brace, `apiVersion`
+    /// and `kind`. The protobuf message lacks the envelope `runtime.Unknown`. Callers add these parts if
+    /// necessary.
     pub fn object(&self, at: usize, version: Version, encoding: Encoding) -> Vec<u8> {
         let mut out = Vec::new();
         self.writer(encoding).write(at, version, &mut out);
         out
     }
 
-    /// Returns two numbers for each workload with objects in `range`: the size in bytes of each of its
-    /// objects, and the number of its objects in `range`.
+    /// Returns two numbers for each workload with objects in `range`: the size of one object in bytes, and
+    /// the number of the workload's objects in `range`.
+    ///
+    /// All objects of a workload have the same size.
     pub(crate) fn lengths(
         &self,
         range: Range<usize>,
@@ -211,7 +217,7 @@ impl Writer<'_> {
             .expect("a writer has an encoding that the kind supports")
     }
 
-    /// Sets `workload` to the index of the workload that contains the object `at`.
+    /// Sets `workload` to the index of the workload that contains the object with the index `at`.
     fn find(&mut self, at: usize) {
         let starts = &self.corpus.starts;
         let here = |workload: usize| starts[workload] <= at && at < starts[workload + 1];

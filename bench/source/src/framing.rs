@@ -76,8 +76,8 @@ impl Framing {
 
     /// Writes all bytes of a list before its first item.
     ///
-    /// `items` is the sum of the [`item_len`](Self::item_len) of all items. A JSON list does not depend on
-    /// `items`.
+    /// `items` is the sum of the [`item_len`](Self::item_len) of all items. Only protobuf needs this sum,
+    /// because a protobuf list starts with its length.
     pub(crate) fn list_start(&self, meta: &ListMeta, items: usize, out: &mut Output) {
         let kind = format!("{}List", self.kind.kind);
         let api_version = self.kind.api_version();

@@ -14,19 +14,21 @@ use crate::corpus::Version;
 
 /// Number of the latest changes that are available to watches.
 ///
-/// A list or a watch can't start from a revision that is older than the state before these changes.
+/// A list or a watch can start from a revision only if at most this number of changes follow the revision.
 const KEPT: u64 = 65_536;
 
-/// The number before the first revision.
+/// The first revision is one higher than this number.
 ///
-/// All revisions have ten digits, so all objects generated from one template have the same length.
+/// The number is so high that all revisions have ten digits. All objects generated from one template then
+/// have the same length.
 const BEFORE_FIRST: u64 = 4_000_000_000;
 
 /// The record of the latest changes, from which the [`Version`] of each object is computed.
 #[derive(Debug)]
 pub(crate) struct History {
     order: Order,
-    /// The most recent changes, oldest first: at most [`KEPT`], plus one older change per object.
+    /// The most recent changes, oldest first: at most [`KEPT`], plus one older change per object. The older
+    /// changes determine the objects' versions in the oldest available state.
     kept: VecDeque<Version>,
     /// Number of all recorded changes, including the changes that are no longer in `kept`.
     count: u64,
@@ -63,7 +65,8 @@ struct Order {
     ///
     /// Coprime to the number of objects, so every object changes once in each cycle.
     step: u64,
-    /// Modular inverse of `step`, which converts an object's index to its position in the order.
+    /// Modular inverse of `step`. [`place`](Self::place) uses the inverse to compute an object's position in
+    /// the cyclic order from the object's index.
     back: u64,
 }
 
@@ -130,7 +133,7 @@ impl History {
         self.check(moment).map(|()| moment)
     }
 
-    /// Checks that a list or a watch can start from the state `moment`.
+    /// Checks that a list or a watch can start from `moment`, a state after a given number of changes.
     ///
     /// # Errors
     /// Returns an error if the state is too old.
@@ -157,7 +160,8 @@ impl History {
 
     /// Returns the version of the object with the index `object` in the state `moment`.
     ///
-    /// The version can be wrong if more than [`KEPT`] changes follow the state.
+    /// If more than [`KEPT`] changes follow the state, the version can be wrong. The record may then lack the
+    /// object's last change before the state.
     pub(crate) fn version(&self, object: usize, moment: Moment) -> Version {
         let place = self.order.place(object);
         let unchanged = Version {
@@ -193,7 +197,9 @@ impl Order {
         usize::try_from(object).expect("objects are counted by a usize")
     }
 
-    /// Returns the number, counted from 0, of the first change of the object with the index `object`.
+    /// Returns the position of the object with the index `object` in the cyclic order, counted from 0.
+    ///
+    /// The position is also the number of the object's first change.
     fn place(self, object: usize) -> u64 {
         object as u64 * self.back % self.objects
     }

@@ -10,7 +10,8 @@ use crate::corpus::{Corpus, Version};
 use crate::kind::CorpusKind;
 use crate::slot::Encoding;
 
-/// Number of generated objects of each kind. The samples are taken from them at equal distances.
+/// Number of generated objects of each kind. Of these, [`SAMPLES`] evenly spaced objects train the
+/// dictionary.
 const OBJECTS: usize = 1024;
 
 /// Number of samples of each kind in each encoding.
@@ -18,18 +19,20 @@ const SAMPLES: usize = 64;
 
 /// Maximum length in bytes of the dictionary that zstd trains.
 ///
-/// [`train`] returns only the beginning of this dictionary.
+/// [`train`] returns this dictionary without its sampled objects.
 const DICTIONARY_BYTES: usize = 16 * 1024;
 
 /// The three offsets that follow the probabilities in zstd's dictionaries: 1, 4 and 8.
 const OFFSETS: [u8; 12] = [1, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0];
 
-/// Returns the beginning of a zstd dictionary: its magic number, its identifier, the probabilities and the
-/// three offsets 1, 4 and 8. Text of any length can follow.
+/// Trains the entropy tables of a zstd dictionary, and returns the beginning of the dictionary.
 ///
-/// The samples are pods, `ConfigMaps` and custom resources in JSON, and pods and `ConfigMaps` in protobuf.
-/// Secrets are not sampled: their text is random, so it compresses badly with any probabilities. As samples,
-/// Secrets would also make the probabilities less accurate for other text.
+/// The beginning consists of the magic number, the identifier, the entropy tables, and the repeat offsets 1,
+/// 4 and 8. The rest of a dictionary is text of any length, which the caller can append.
+///
+/// The entropy tables are trained with pods, `ConfigMaps` and custom resources in JSON, and with pods and
+/// `ConfigMaps` in protobuf. Secrets are not used: their text is random, so it compresses badly with any
+/// probabilities. Secrets would also make the probabilities less accurate for other text.
 ///
 /// # Errors
 ///

@@ -132,7 +132,7 @@ pub(crate) fn ordered_json(kind: &str, object: &Value) -> Result<String> {
 /// Returns the fields of a message in the order in which Go writes them to JSON.
 ///
 /// `parent` is the name of the field that contains the message, or empty for a whole object. If [`REORDERED`]
-/// contains this name, the order differs from that of the field numbers.
+/// contains this name, the fields in that entry come first. All other fields have the order of their numbers.
 fn in_json(parent: &str, message: &'static Message) -> impl Iterator<Item = &'static Field> {
     let first = REORDERED.iter().find(|(name, _)| *name == parent);
     let first = first.map_or(&[][..], |(_, first)| first);

@@ -97,7 +97,7 @@ impl Report {
         })
     }
 
-    /// Returns the mean object size in each format as one line of JSON, in bytes.
+    /// Returns one line of JSON with the mean object size in bytes for each format.
     ///
     /// `dictionary_bytes` is the mean size of JSON that is compressed with a dictionary. `ratio` is
     /// `json_bytes` divided by `dictionary_bytes`.

@@ -1,9 +1,8 @@
 //! Computes the values that differ between the generated objects of one template.
 //!
-//! A template contains the bytes that are the same in all of its objects, and ranges of fixed width for the
-//! values that differ. A [`Slot`] defines one such value, for example the object's UUID. Each object of the
-//! template has its own value of the slot. A template is created from an object with placeholders: each slot
-//! has its own placeholder, which marks every place where the value of the slot is written.
+//! A template contains the bytes that all of its objects share. A [`Slot`] is a value that differs between
+//! these objects, for example the UUID. Each slot has its own placeholder. The template contains this
+//! placeholder wherever an object contains the value of the slot.
 //!
 //! Guarantees:
 //! - a value is computed from the object's [`Identity`] and the slot, so no value is kept in memory;
@@ -79,7 +78,7 @@ pub(crate) enum Slot {
     Data(u8, usize),
     /// The object's `resourceVersion`.
     Revision,
-    /// Time of the object's last change, in nanoseconds since 1970; zeros if unchanged.
+    /// Time of the object's last change, in nanoseconds since 1970. All digits are 0 until the first change.
     Stamp,
 }
 
@@ -92,7 +91,7 @@ pub(crate) struct Slots(Vec<Slot>);
 pub(crate) struct Identity {
     /// Seed of the object's random values.
     pub(crate) seed: u64,
-    /// Number that encodes the suffix of the object's name; less than [`SUFFIXES`].
+    /// Number from which the suffix of the object's name is generated; less than [`SUFFIXES`].
     pub(crate) suffix: u64,
     /// Number of nodes in the generated cluster.
     pub(crate) nodes: u32,
@@ -103,7 +102,9 @@ pub(crate) struct Identity {
 // === impl Slots ===
 
 impl Slots {
-    /// Adds `slot` if missing, and returns the placeholder of `slot` in JSON.
+    /// Adds `slot` to the slots of the template, unless they already contain it.
+    ///
+    /// Returns the placeholder of `slot` in JSON.
     pub(crate) fn mark(&mut self, slot: Slot) -> String {
         let at = self.place(slot);
         slot.mark(at, Encoding::Json)
@@ -177,7 +178,7 @@ impl Slot {
         }
     }
 
-    /// Replaces the content of `out` with the slot's value for the object `of`.
+    /// Replaces the content of `out` with the value of this slot in the object that `of` identifies.
     pub(crate) fn write(self, of: &Identity, encoding: Encoding, out: &mut Vec<u8>) {
         out.clear();
         match self {
@@ -225,7 +226,9 @@ fn write_letters(mut number: u64, out: &mut Vec<u8>) {
     out[start..].reverse();
 }
 
-/// Appends three numbers, computed from `number` and separated by `between`. Each has three digits.
+/// Appends the last three numbers of an IP address to `out`, separated by `between`.
+///
+/// The three numbers are computed from `number`. Each has three digits.
 fn write_address(mut number: u32, between: u8, out: &mut Vec<u8>) {
     for at in 0..3 {
         if at > 0 {
@@ -275,7 +278,9 @@ fn write_uid(rng: &mut Rng, out: &mut Vec<u8>) {
 // === impl Identity ===
 
 impl Identity {
-    /// Returns the random generator for the value that `purpose` identifies.
+    /// Returns the generator for one random value of the object, such as its UUID.
+    ///
+    /// `purpose` is a number that is different for each such value.
     fn random(&self, purpose: u64) -> Rng {
         Rng::with_seed(mix(self.seed ^ mix(purpose)))
     }

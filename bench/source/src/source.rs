@@ -45,7 +45,8 @@ pub struct Source {
 #[derive(Debug)]
 struct State {
     history: History,
-    /// Maps the id of each reader to the reader's position, which is the number of changes before it.
+    /// Maps the id of each reader to the reader's position. The position is the number of changes before the
+    /// reader's next unread change.
     readers: BTreeMap<u64, u64>,
     last_reader: u64,
     stats: Stats,
@@ -97,7 +98,8 @@ pub(crate) struct Reader {
 pub(crate) struct Follower {
     pub(crate) reader: Reader,
     counts: watch::Receiver<Counts>,
-    /// Number of `POST /cut` requests before this follower was created.
+    /// Number of `POST /cut` requests before this follower was created. If the current number is higher, the
+    /// watch ends.
     cuts: u64,
 }
 
@@ -203,7 +205,7 @@ impl Source {
         state.history.now()
     }
 
-    /// Creates a reader at the position `at`, which [`Source::check`] must accept.
+    /// Creates a reader at the position `at`. The caller must check the position with [`Source::check`].
     pub(crate) fn read(self: &Arc<Self>, at: Moment) -> Reader {
         let mut state = self.state.lock();
         state.last_reader += 1;
@@ -216,7 +218,8 @@ impl Source {
         }
     }
 
-    /// Creates a follower of the changes after the position `after`, which [`Source::check`] must accept.
+    /// Creates a follower of the changes after the position `after`. The caller must check the position with
+    /// [`Source::check`].
     pub(crate) fn follow(self: &Arc<Self>, after: Moment) -> Follower {
         let counts = self.counts.subscribe();
         let cuts = counts.borrow().cuts;
@@ -290,7 +293,7 @@ impl Follower {
         self.counts.borrow().changes <= self.reader.at.changes
     }
 
-    /// Waits for a change that this follower has not read, or for a `POST /cut` request.
+    /// Waits until the watch has an unread change, or until a `POST /cut` request ends the watch.
     ///
     /// # Cancel safety
     ///

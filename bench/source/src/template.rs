@@ -32,7 +32,7 @@ pub(crate) struct Pattern {
 // === impl Template ===
 
 impl Template {
-    /// Creates a template from a JSON object that contains the placeholders of all slots.
+    /// Creates a template from `object`, which must contain the placeholder of each slot in `slots`.
     ///
     /// # Errors
     ///

@@ -103,9 +103,10 @@ fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
 }
 
-/// Returns an update handler that counts writes, and permits one more write after each update.
+/// Returns an update handler that counts completed writes.
 ///
-/// A write is counted only if the cache contains the updated pod or a newer revision of it.
+/// After each update, the handler permits the writer one more write. A write is counted only if the cache
+/// contains the updated pod or a newer revision of it.
 fn counting(
     pods: &SharedInformer<Pod>,
     done: &Arc<Done>,

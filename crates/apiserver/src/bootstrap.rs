@@ -7,8 +7,8 @@
 //! - All system objects have revision 1, even if the first seed also has it. A server without seeds starts at
 //!   revision 1.
 //! - A seed replaces the system object of the same kind, namespace and name.
-//! - If the server rejects objects in namespaces that do not exist, the namespace of each seed exists. It is
-//!   a system object, unless it is itself a seed.
+//! - If the server rejects objects in namespaces that do not exist, the namespace of each seed exists. The
+//!   module creates the namespaces that are not seeds themselves, as system objects.
 //!
 //! The module does not recreate a system object that a client deletes.
 
@@ -95,7 +95,9 @@ impl Bootstrap {
     }
 }
 
-/// Returns the names of the namespaces that contain seeds of served kinds.
+/// Returns the names of the namespaces of `seeds`, the initial objects of the server.
+///
+/// Ignores seeds of cluster-scoped kinds, and seeds of kinds that the server does not serve.
 fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     let registry = &server.shared().registry;
     let is_namespaced = |seed: &&Value| {

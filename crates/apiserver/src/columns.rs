@@ -246,7 +246,7 @@ fn service_ports(service: &Object) -> String {
 
 /// Joins up to three texts with commas and counts the others, as in `a,b,c + 2 more...`.
 ///
-/// The text `more` follows the word "more"; in this example, `more` is `...`.
+/// The parameter `more` is the suffix of such a result, in this example `...`.
 fn shortened(texts: &[String], more: &str) -> String {
     match texts {
         [a, b, c, rest @ ..] if !rest.is_empty() => {

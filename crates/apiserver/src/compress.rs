@@ -31,7 +31,8 @@ const LEVEL: u32 = 1;
 /// A gzip encoder, and the chunks of a response that are not compressed yet.
 struct Gzip {
     encoder: GzEncoder<Vec<u8>>,
-    /// Chunks that were read to compare the length of the response with [`THRESHOLD_BYTES`].
+    /// Chunks before `rest`. They were read to determine whether the response is longer than
+    /// [`THRESHOLD_BYTES`].
     held: std::vec::IntoIter<Bytes>,
     rest: Body,
 }

@@ -105,7 +105,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// | `cut watch RESOURCE …` | The matching open watches end without an error. The watch does not deliver its queued events. |
 /// | `break watch RESOURCE …` | The matching open watches end with an error, as after a connection reset. |
 /// | `freeze watch RESOURCE …` | The matching watches, including watches opened later, send nothing and do not end at their deadline. |
-/// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. For watches opened later, a `freeze` action remains in effect unless the `thaw` selects all watches that the action selects. |
+/// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. For watches opened later, a `freeze` action remains in effect unless the `thaw` selects all watches that the `freeze` selects. |
 /// | `close watch RESOURCE …` | The matching open watches are closed like the watch of a slow reader: they deliver their queued events, then end without an error. |
 /// | `send "TEXT" to watch RESOURCE …` | The text is sent unchanged to the matching open watches. |
 /// | `send bookmarks to watch RESOURCE …` | The matching open watches that allow bookmarks receive a bookmark with the current revision. |
@@ -141,7 +141,8 @@ pub struct Faults {
     shared: Arc<Shared>,
 }
 
-/// Handle that adjusts the error response of [`Faults::answer`].
+/// Handle that changes a planned error response. [`Faults::answer`] plans the response and returns the
+/// handle.
 ///
 /// The server sends the response even if this handle is dropped.
 #[derive(Clone)]
@@ -212,8 +213,10 @@ impl Faults {
 
     /// Returns all active faults as a [fault plan](#fault-plans), starting with the seed.
     ///
-    /// A new server with this plan produces the same faults for the same requests, with one exception:
-    /// random decisions can differ if a rule was removed, or was added before the last `seed` action.
+    /// A new server with this plan produces the same faults for the same requests, with one exception. The
+    /// random decisions of a rule depend on the seed, and on how many rules were added between the seed and
+    /// the rule. These decisions can therefore differ if a rule was removed, or was added before the last
+    /// `seed` action.
     ///
     /// The limit `xN` of a rule in the plan includes the requests that the rule has already affected. A
     /// comment after such a rule states how many more requests it can affect.
@@ -326,7 +329,7 @@ impl Faults {
         }
     }
 
-    /// Removes every planned error response, including the error responses of fault plans.
+    /// Removes every error response that [`Faults::answer`] or a fault plan has added.
     pub fn clear_answers(&self) {
         let is_planned = |fault: &Fault| matches!(fault, Fault::Answer(_));
         self.shared.faults.remove(is_planned);

@@ -16,7 +16,8 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::{Batch, Entry, Ticket, Write};
 
-/// Number of batches that had failed before a write. If a later count is higher, the write may have failed.
+/// The number of failed batches, recorded before a write. If the number is higher after the write, the write
+/// may have failed.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     failures: u64,
@@ -191,7 +192,10 @@ impl Shared {
 }
 
 impl State {
-    /// Returns a write of the in-memory state for each object whose state on the disk may be wrong.
+    /// Returns a write for each object whose state on the disk may be wrong, for example after a failed
+    /// batch.
+    ///
+    /// The write contains the state that the object has in memory.
     fn corrections(&self) -> Vec<Write> {
         let doubtful = self.pending.doubtful().iter();
         let stored = |(collection, key): &(_, Arc<str>)| Write {

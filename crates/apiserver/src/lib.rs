@@ -119,9 +119,9 @@
 //! | open watches | 100,000 | 429 |
 //! | duration of a watch | one day | the watch ends without an error |
 //! | events queued for one watcher | [`Builder::watcher_buffer`] | the watch ends |
-//! | object states that the history has dropped, but that unfinished lists and watches still need | 1 GiB | the server aborts each list that began before the newest event dropped from the history, and ends each watch whose queue contains an event dropped from the history |
+//! | object states that the history has dropped, but that unfinished lists and watches still need | 1 GiB | lists that began before the newest dropped event are aborted; watches with a dropped event in their queue end |
 //! | lists and initial events in transfer | 64 million objects | responses that began over a minute ago are aborted; if this frees too little, the new request receives 429 |
-//! | other responses over 4 KiB in transfer | 512 MiB, minus 8 bytes for each object that the previous row counts | as for lists, but a write never receives 429: its response is aborted instead |
+//! | other responses over 4 KiB in transfer | 512 MiB, shared with the previous row, in which each object uses 8 bytes | as for lists, but a write never receives 429: its response is aborted instead |
 //! | connections | 20,000, with 100 streams each, as in kube-apiserver | further connections wait |
 //! | time for a request head or a handshake | 32 s | the connection ends |
 //! | idle connection | 32 s on HTTP/1.1, 90 to 180 s on HTTP/2 | the connection ends |

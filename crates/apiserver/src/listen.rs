@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct Listening {
     address: SocketAddr,
     security: Security,
-    /// Contains only the accept loop, which owns the tasks of the connections.
+    /// The task of the accept loop. If this task is aborted, the tasks of the connections are aborted too.
     tasks: JoinSet<()>,
     /// Receives no messages, and closes when the last task of the port has ended.
     ended: mpsc::Receiver<()>,

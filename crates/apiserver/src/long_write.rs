@@ -1,11 +1,11 @@
 //! Divides a write of many objects into steps, and yields between the steps.
 //!
 //! Guarantees:
-//! - a step has at most [`STEP_MAX`] objects, and its events need at most half of a watcher's queue, so a
-//!   watcher whose client reads is not closed;
-//! - after a step, the write waits up to [`PATIENCE`] for watchers whose queue is still more than half full.
-//!   If the client of such a watcher still does not read after this wait, a later step fills the queue, and
-//!   the watcher is closed;
+//! - a step writes at most [`STEP_MAX`] objects, and its events fill at most half of a watcher's queue. A
+//!   watcher whose client reads is therefore not closed;
+//! - after a step, the write waits until every watcher's queue for the collection is at most half full, but
+//!   at most for [`PATIENCE`]. If a queue is still more than half full after this wait, a later step can fill
+//!   the queue, and the watcher is closed;
 //! - while the write waits, all its changes so far are durable, or are being written to the disk.
 
 use std::sync::Arc;
@@ -19,17 +19,16 @@ use crate::status::ApiError;
 /// Maximum number of objects per step, which take about 5 ms.
 const STEP_MAX: usize = 250;
 
-/// Divisor that limits a step: the capacity of a watcher's queue divided by this number is the maximum number
-/// of objects per step.
+/// Minimum ratio of the capacity of a watcher's queue to the number of objects that one step writes.
 ///
 /// The deletion of one object can cause two events, so the events of a step fill at most half of the queue.
 /// The other half is for other writers.
 const STEPS_PER_QUEUE: usize = 4;
 
-/// Maximum time per step for which a write waits for watchers that are behind.
+/// Maximum time for which a long write waits for slow watchers after each step.
 ///
-/// The value is the lower limit of the time that kube-apiserver's `Cacher` waits for blocked watchers
-/// (`refreshPerSecond` in `time_budget.go`).
+/// The value is the `refreshPerSecond` in kube-apiserver's `time_budget.go`, with which the `Cacher` limits
+/// its waits for blocked watchers.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Interval at which a waiting write checks whether watchers are still behind.
@@ -54,8 +53,11 @@ impl LongWrite {
         }
     }
 
-    /// Counts one written object of a collection. If the object is the last one of a step, yields until the
-    /// queue of every watcher of the collection is at most half full, but at most for [`PATIENCE`].
+    /// Counts one written object of a collection. After the last object of a step, waits until the writes are
+    /// durable, and then pauses.
+    ///
+    /// The pause ends when the queue of every watcher of the collection is at most half full, and at the
+    /// latest after [`PATIENCE`].
     ///
     /// # Errors
     ///

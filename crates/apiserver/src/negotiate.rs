@@ -21,14 +21,17 @@ use crate::status::ApiError;
 
 use accept::{Clause, accept, clauses, is_produced};
 
-/// Media types of objects. kube-apiserver also supports YAML, which this server does not.
+/// Media types in which kube-apiserver sends objects.
+///
+/// The messages of 406 errors list media types from this array. This server itself never sends YAML.
 const PRODUCED: [&str; 3] = [
     "application/json",
     YAML,
     "application/vnd.kubernetes.protobuf",
 ];
 
-/// Media types of watch responses. A route that serves watches and lists permits them also for a list.
+/// Media types of watch responses. The 406 error of [`check_route`] lists them if the route also serves
+/// watches.
 const STREAMED: [&str; 2] = [
     "application/json;stream=watch",
     "application/vnd.kubernetes.protobuf;stream=watch",
@@ -97,8 +100,8 @@ enum Form {
     MetadataList,
 }
 
-/// The conversion of the response that one media type of the `Accept` header requests. The media type's
-/// parameters `as`, `g` and `v` describe the conversion.
+/// A conversion of the objects in the response, for example to a table. A media type in the `Accept` header
+/// requests the conversion with the parameters `as`, `g` and `v`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Conversion<'a> {
     kind: &'a str,
@@ -154,13 +157,14 @@ impl<'a> Conversion<'a> {
     }
 }
 
-/// Calls `allow` for the alternatives of the `Accept` header until a result is not `None`.
+/// Calls `allow` for the supported alternatives of the `Accept` header, and returns the first result that is
+/// not `None`.
 ///
-/// Returns this result. The calls are in the order of the client's preference. If an alternative, such as
-/// `*/*`, permits both JSON and protobuf, `allow` is called for JSON first. Skips alternatives that the
-/// server does not support.
+/// The order of the calls is the client's order of preference. If an alternative, such as `*/*`, permits both
+/// JSON and protobuf, `allow` is called for JSON first.
 ///
-/// `server_version` is the only supported value of a media type's parameter `sv`, if any value is supported.
+/// An alternative with the parameter `sv` is supported only if the value of `sv` is `server_version` or
+/// empty.
 fn select<T>(
     accept: &str,
     server_version: Option<&str>,
@@ -375,9 +379,10 @@ fn check_route(accept: &str, produced: &[&str]) -> Result<(), ApiError> {
     Err(ApiError::not_acceptable(&produced.join(", ")))
 }
 
-/// Returns the 406 error for a request that accepts no supported alternative.
+/// Returns the 406 error for a request whose `Accept` header contains no supported alternative.
 ///
-/// The message is that of kube-apiserver, unless the request accepts YAML.
+/// The message is that of kube-apiserver, with one exception: if the header contains YAML, the message does
+/// not list YAML, which this server does not support.
 fn not_acceptable(accept: &str) -> ApiError {
     let mut produced = PRODUCED.to_vec();
     if clauses(accept)

@@ -48,7 +48,7 @@ impl Object {
 
     /// Converts the JSON value of a request body to an object, like [`Object::of`].
     ///
-    /// If `body` is JSON, error messages contain numbers with the same characters as `body`.
+    /// If `body` is JSON, error messages spell numbers as in `body`, such as `1e3`.
     pub(crate) fn of_body(kind: &Kind, value: Value, body: &[u8]) -> Result<Object, DecodeError> {
         let mut members = decode::members_of(kind, value)?;
         decode::check_type(kind, &members)?;

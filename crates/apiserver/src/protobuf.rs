@@ -27,8 +27,8 @@ use crate::status::ApiError;
 
 /// Limits for decoding one request body.
 ///
-/// With these limits, no object decoded from protobuf needs as much memory as the largest object that can be
-/// decoded from JSON.
+/// With these limits, every object decoded from protobuf needs less memory than the largest object that can
+/// be decoded from JSON.
 const OPTIONS: Options = Options {
     depth: DEPTH_MAX,
     containers: 500_000,
@@ -161,7 +161,7 @@ impl Expected<'_> {
         ))
     }
 
-    /// Returns the error for a sent object that is malformed or of an unexpected kind.
+    /// Returns the error for a request body whose object is malformed or has an unexpected kind.
     fn unfit(&self, sent: &Envelope<'_>, why: impl fmt::Display) -> ApiError {
         if self.is_delete_options() {
             return ApiError::bad_request(why.to_string());

@@ -44,8 +44,11 @@ pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
     quoted
 }
 
-/// Returns whether Go prints a character as it is. Exact for control characters and for spaces and format
-/// characters of the Basic Multilingual Plane; other characters count as printable.
+/// Returns whether Go prints a character without escaping it.
+///
+/// The result is false for control characters, for most spaces other than U+0020, and for most format
+/// characters of the Basic Multilingual Plane. All other characters count as printable, although Go escapes
+/// some of them.
 pub(crate) fn is_printable(letter: char) -> bool {
     let is_format = matches!(
         letter,

@@ -39,9 +39,8 @@ pub struct LoggedRequest {
     pub sequence: u64,
     /// Time from the creation of the server to the arrival of the request.
     ///
-    /// The times of successive requests never decrease.
-    /// The time is measured with tokio's clock, so in paused time the difference between a client's retry and
-    /// the previous attempt is the client's exact backoff.
+    /// The times of successive requests never decrease. They are measured with tokio's clock. In a test with
+    /// paused time, the difference between two consecutive attempts is therefore the client's exact backoff.
     pub arrived: Duration,
     /// Value of the `User-Agent` header. Empty if the request has no such header.
     pub user_agent: String,
@@ -170,9 +169,8 @@ impl RequestLog {
         self.requests.iter()
     }
 
-    /// Returns the number of requests that the server dropped from its log because the log was full.
+    /// Returns the number of requests that the server had dropped from its full log when this copy was made.
     ///
-    /// Only requests that were dropped before this `RequestLog` was copied from the server's log are counted.
     /// Filter methods do not change this number, and [`RequestLog::clear`] does not reset it.
     pub fn dropped(&self) -> u64 {
         self.dropped

@@ -33,7 +33,7 @@ const SLOTS_MAX: usize = 64 * 1024 * 1024;
 /// A slot has [`ResponseBudget::SLOT_BYTES`] bytes, so the value is 64 KiB on a 64-bit platform.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
-/// Maximum size in bytes of a complete body that is sent without a reservation.
+/// Maximum size in bytes of a complete response body that reserves no memory in the [`ResponseBudget`].
 pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
 /// Time that a client has to read a response before a new response that needs memory can evict it.
@@ -71,7 +71,8 @@ trait Content: Send + Sync {
     fn evict(&self);
 }
 
-/// The content of one response. Dropping this value drops the content and frees its memory in the budget.
+/// The content of one response, with its reserved memory. Dropping this value drops the content and releases
+/// the memory to the budget.
 pub(crate) struct Reserved<T> {
     content: Arc<Mutex<Option<T>>>,
     budget: Arc<ResponseBudget>,
@@ -112,8 +113,8 @@ impl ResponseBudget {
 
     /// Returns the number of slots that a response with the objects `entries` needs.
     ///
-    /// A slot has [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes. The response needs one slot per object,
-    /// for a pointer to the object, and the slots for the JSON of the largest object.
+    /// The number is the count of objects, plus the size of the largest object's JSON in slots. Each object
+    /// needs one slot for a pointer to it.
     pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
         let count = entries.len();
         let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);
@@ -135,7 +136,8 @@ impl ResponseBudget {
         self.reserve(slots + SLOTS_OF_CHUNK, content)
     }
 
-    /// Evicts all responses that started at or before `then`; their next read fails.
+    /// Drops the contents of all responses that started at or before `then`, and frees their memory.
+    /// [`Reserved::with`] then returns [`Evicted`] for these responses.
     pub(crate) fn evict_until(&self, then: Instant) {
         let evicted = self.open.lock().remove(|started| started <= then);
         for content in evicted {

@@ -20,7 +20,10 @@ use crate::verb::namespace;
 /// Converts the objects of a data directory to entries of the store.
 pub(crate) struct Kept<'a> {
     registry: &'a Registry,
-    /// Collection name of the last converted object, and the resource if the server serves the collection.
+    /// Collection of the last converted object: its name, and its resource if the server serves the
+    /// collection.
+    ///
+    /// Saves a lookup if the next object is in the same collection.
     current: Option<(String, Option<Arc<Resource>>)>,
     entries: Vec<(CollectionId, Entry)>,
 }

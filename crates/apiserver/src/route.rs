@@ -67,7 +67,7 @@ pub(crate) enum Destination {
     OpenApi,
     /// `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`: one OpenAPI document.
     ///
-    /// The fields are the group, empty for the core group, and the version.
+    /// The fields are the group and the version. The group is empty for the core group.
     OpenApiOf(String, String),
     /// A path below `/openapi/v3` that names no document.
     OpenApiNowhere,
@@ -158,8 +158,8 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// Returns a 400 error if a check fails. Also returns a 404 error if the name is not UTF-8, unless `verb`
-    /// is [`Verb::Update`]: an update compares the name with the name in its body.
+    /// Returns a 400 error if a check fails. Returns a 404 error if the name is not UTF-8, unless `verb` is
+    /// [`Verb::Update`]. For an update, a later check compares the name with the name in the request body.
     pub(crate) fn check_name(&self, verb: Verb) -> Result<(), ApiError> {
         if self.lacks_namespace && self.name.is_some() {
             return Err(ApiError::bad_request("Namespace parameter required."));

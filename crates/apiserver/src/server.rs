@@ -190,9 +190,9 @@ impl Server {
     /// call removes the object and returns it with the revision of the deletion. A namespace is removed with
     /// its contents, as described in [Namespaces](crate#namespaces).
     ///
-    /// The call does not yield. If a namespace with more objects of one kind than
-    /// [`Builder::watcher_buffer`](crate::Builder::watcher_buffer) is deleted, watchers that run on the calling
-    /// thread are closed, because they can't read meanwhile. A client's DELETE request yields.
+    /// The call does not yield, so watchers on the calling thread can't read events meanwhile. A watcher is
+    /// closed if more than [`Builder::watcher_buffer`](crate::Builder::watcher_buffer) events are queued for
+    /// it, for example when a large namespace is deleted. A client's DELETE request yields.
     ///
     /// The call uses no grace period: it also removes a pod that runs on a node, immediately and with one
     /// DELETED event. By default, a client's DELETE request only sets the `deletionTimestamp` of such a pod.
@@ -249,10 +249,11 @@ impl Server {
         self.shared.lock().storage.revision()
     }
 
-    /// Returns a handle to the same server. The handle adds a bearer token to requests that have no
-    /// `Authorization` header.
+    /// Returns a handle to the same server that adds a bearer token to requests without an `Authorization`
+    /// header.
     ///
-    /// The handle does not add the token to requests that arrive at a port of [`Server::listen`].
+    /// The handle adds the token only to in-process requests, not to requests that arrive at a port of
+    /// [`Server::listen`].
     ///
     /// # Panics
     ///

@@ -178,10 +178,10 @@ impl Shared {
         self.revision.send_replace(event.revision);
     }
 
-    /// Ends responses and watches that may use object versions that the event history has dropped.
+    /// Ends the responses and watches that may use object versions that the event history has dropped.
     ///
-    /// Aborts the unfinished responses that started at or before `forgotten_at`, the commit time of the
-    /// newest dropped event. Closes the watches that have a dropped event in their queue.
+    /// `forgotten_at` is the commit time of the newest dropped event. Aborts the unfinished responses that
+    /// started at or before this time. Closes the watches that have a dropped event in their queue.
     fn let_go(&self, state: &mut State, forgotten_at: Instant) {
         self.response_budget.evict_until(forgotten_at);
         let State {

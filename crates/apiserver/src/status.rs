@@ -287,7 +287,7 @@ impl ApiError {
         error
     }
 
-    /// Changes the resource in the error to a subresource, such as `pods/binding`.
+    /// Replaces the resource in the error's message and details with a subresource, such as `pods/binding`.
     pub(crate) fn on_subresource(mut self, kind: &Kind, subresource: &str) -> ApiError {
         let resource = format!("{}/{subresource}", kind.plural);
         let status = &mut self.0;

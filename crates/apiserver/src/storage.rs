@@ -4,7 +4,7 @@
 //! - all collections share one revision. Every commit increments the revision by one and appends one
 //!   [`Event`] to the log of its collection;
 //! - a [`Snapshot`] is the immutable state of one collection at one revision, and is created in O(1);
-//! - the state at an older revision can be reconstructed while the log contains all events above that
+//! - the state at an older revision can be reconstructed if the log still contains all events above that
 //!   revision;
 //! - objects are ordered by the bytes of their keys (`namespace/name`), as in etcd;
 //! - the logs are limited by the age of events, by the number of events per collection, and by total bytes.
@@ -100,7 +100,9 @@ struct Collection {
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) revision: u64,
-    /// Number of resets to an older revision before this state. Within one epoch, a revision names one state.
+    /// Number of times that the store was reset to an older revision before this snapshot was created.
+    ///
+    /// Revisions are reused after a reset, so a revision identifies a state only within one epoch.
     pub(crate) epoch: u64,
     objects: Objects,
 }
@@ -168,7 +170,8 @@ impl Storage {
         }
     }
 
-    /// Returns the input from which [`Rewind::snapshot`] reconstructs the state at `revision`.
+    /// Returns a snapshot of the collection and the events above `revision`. [`Rewind::snapshot`]
+    /// reconstructs the state at `revision` from them.
     ///
     /// # Errors
     ///
@@ -235,8 +238,10 @@ impl Storage {
         event
     }
 
-    /// Drops events of `grown` that exceed the limit of age or of number. Then drops events of any collection
-    /// while the total size of all logs exceeds its limit.
+    /// Drops the oldest events until the event logs respect their limits.
+    ///
+    /// Applies the limits of age and number only to the log of `grown`, the collection of the newest event.
+    /// While the total size of all logs exceeds its limit, drops events of the largest log.
     fn trim_history(&mut self, grown: CollectionId, now: Instant) {
         while self.collections[grown.0].is_overfull(now) {
             self.forget_oldest(grown.0);
@@ -265,8 +270,7 @@ impl Storage {
     /// watches still use.
     ///
     /// If this memory exceeds its limit, returns the commit time of the newest event that the logs have
-    /// dropped. The caller must abort the lists that started at or before this time. A list that started
-    /// later can use dropped versions only if it requested an older revision.
+    /// dropped. The caller must then abort the lists that started at or before this time.
     ///
     /// Returns `None` if the memory is within the limit. Also returns `None`, without a check, if the memory
     /// has grown by less than 1/8 of the limit since the last check.

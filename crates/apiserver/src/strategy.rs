@@ -31,7 +31,8 @@ pub(crate) use grace_period::{Grace, GracePeriod};
 /// The part of an object that a write changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The object itself: every member, except `status` if the resource has the subresource `status`.
+    /// The object itself, not a subresource. The write can change every member, except `status` if the
+    /// resource has the subresource `status`.
     Main,
     /// The subresource `status`.
     Status,
@@ -39,23 +40,24 @@ pub(crate) enum Part {
     ///
     /// A write to [`Part::Main`] of a namespace keeps the stored `spec`.
     Finalize,
-    /// The subresource `binding` of a pod: `spec.nodeName` and `status`.
+    /// The subresource `binding` of a pod. The write changes `spec.nodeName`, `status` and annotations.
     Binding,
-    /// Every member, including `status`. Writes by methods of [`Server`](crate::Server) use this variant.
+    /// The complete object: the write can change every member, including `status`. Writes by methods of
+    /// [`Server`](crate::Server) use this variant.
     All,
 }
 
 /// Determines the metadata of an object after a write of the subresource `status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatusMetadata {
-    /// The metadata of the request body, except for these members, which do not change.
+    /// The object receives the metadata of the request body, but these members keep their stored values.
     Except(&'static [&'static str]),
     /// The metadata does not change.
     Stored,
 }
 
 impl StatusMetadata {
-    /// The members that Kubernetes' function `ResetObjectMetaForStatus` does not change.
+    /// The members that Kubernetes' function `ResetObjectMetaForStatus` resets to their stored values.
     const RESET: StatusMetadata = StatusMetadata::Except(&[
         "deletionTimestamp",
         "selfLink",
@@ -116,7 +118,8 @@ pub(crate) struct Hooks {
     pub(crate) prepare_update: fn(&mut Object, &Object, Part),
     /// Returns the errors of an update, given the stored object and the new object (`ValidateUpdate`).
     pub(crate) validate_update: fn(&Object, &Object, Part) -> Vec<FieldError>,
-    /// Returns whether anything except `metadata.finalizers` delays the removal of the object.
+    /// Returns whether something other than `metadata.finalizers` delays the removal of the object, such as
+    /// `spec.finalizers` of a namespace.
     pub(crate) is_held: fn(&Object) -> bool,
     /// Computes the grace period of a deletion (`CheckGracefulDelete`).
     ///

@@ -81,9 +81,9 @@ impl Call {
     ///
     /// # Cancel safety
     ///
-    /// A write to one object makes its change in one poll. Dropping the future before that poll changes
-    /// nothing. Dropping it later does not undo the change. If the future is dropped, the deletion of a
-    /// collection stops, but the deletion of a namespace is still completed.
+    /// A write to one object is made completely or not at all. Dropping the future never undoes a change. The
+    /// deletion of a collection stops if the future is dropped, but the deletion of a namespace is still
+    /// completed.
     pub(crate) async fn answer(self) -> Result<Reply, ApiError> {
         match &self.destination {
             Destination::Resource(target) if self.verb.is_write() => {
@@ -103,8 +103,10 @@ impl Call {
         }
     }
 
-    /// Returns the [`Emptying`] that continues the deletion of a namespace: the namespace that the request
-    /// has deleted, or the namespace in which the request may have removed an object.
+    /// Returns the [`Emptying`] that continues the deletion of a namespace after this request.
+    ///
+    /// The namespace is the one that the request has deleted, or else the namespace of the target. In a
+    /// namespace that is being deleted, the request may have removed the last pod or the last object.
     fn continue_deletion(&self, target: &Target) -> Emptying {
         match (self.verb, Self::subject(target)) {
             (Verb::Delete, Ok(subject)) => {

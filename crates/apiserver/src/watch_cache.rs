@@ -39,20 +39,23 @@ const ADAPTIVE_AGE: Duration = Duration::from_secs(75);
 /// Maximum number of open watches per server, ten times as many as one server of a large cluster has.
 pub(crate) const WATCHES_MAX: usize = 100_000;
 
-/// Limit on the past events of one kind that a new watch can request by its `resourceVersion`.
+/// Determines how many past events of one kind the server keeps for new watches.
+///
+/// A watch can start at a `resourceVersion` only if the server still keeps all later events of the kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchCache {
-    /// The events of the last 75 seconds, but at least 100 and at most 102,400 events, as in Kubernetes.
+    /// Keeps the events of the last 75 seconds, but at least 100 and at most 102,400 events, as in
+    /// Kubernetes.
     #[default]
     Adaptive,
-    /// At most this number of the newest events.
+    /// Keeps at most this number of the newest events.
     ///
     /// The server also drops events that are older than 5 minutes, and keeps at most 102,400 events of the
     /// kind.
     ///
-    /// `Size(0)` is the same as [`WatchCache::Off`]. In contrast to this server, Kubernetes ignores all other
-    /// sizes since version 1.19, and behaves like [`WatchCache::Adaptive`].
+    /// `Size(0)` is the same as [`WatchCache::Off`]. Since version 1.19, Kubernetes ignores a size above 0
+    /// and behaves like [`WatchCache::Adaptive`]. This server applies the size.
     Size(usize),
     /// No watch cache, as with `--watch-cache=false` or `#0` in `--watch-cache-sizes`.
     ///
@@ -191,10 +194,11 @@ impl Cache {
         self.horizon = revision;
     }
 
-    /// Removes from the window of past events those that are no longer in `log` or that exceed the capacity.
+    /// Removes old events from the window of past events. The window then contains at most `capacity` events,
+    /// and only events that are still in `log`.
     ///
-    /// `log` contains the resource's events after `log_horizon`, newest last. With [`WatchCache::Adaptive`],
-    /// the capacity is adapted first.
+    /// `log` contains all events of the resource after the revision `log_horizon`, newest last. If the window
+    /// exceeds the capacity, [`WatchCache::Adaptive`] adapts the capacity first.
     pub(crate) fn advance(&mut self, log: &VecDeque<Arc<Event>>, log_horizon: u64) {
         self.horizon = self.horizon.max(log_horizon);
         if self.is_off() {
@@ -214,10 +218,10 @@ impl Cache {
         (revision > self.horizon).then_some(revision)
     }
 
-    /// Doubles the capacity if the newest `capacity` events span less than [`ADAPTIVE_AGE`].
+    /// Adapts the capacity, which stays between [`ADAPTIVE_EVENTS_MIN`] and [`LOG_EVENTS_MAX`].
     ///
-    /// Halves the capacity if the newest quarter of these events spans more than [`ADAPTIVE_AGE`]. The
-    /// capacity stays between [`ADAPTIVE_EVENTS_MIN`] and [`LOG_EVENTS_MAX`].
+    /// Doubles the capacity if the newest `capacity` events span less than [`ADAPTIVE_AGE`]. Halves the
+    /// capacity if the newest `capacity / 4 + 1` events span more than [`ADAPTIVE_AGE`].
     fn adapt(&mut self, log: &VecDeque<Arc<Event>>) {
         let Some(newest) = log.back() else { return };
         let age = |event: &Arc<Event>| newest.at.saturating_duration_since(event.at);
@@ -238,7 +242,8 @@ impl Cache {
         });
     }
 
-    /// Sends a delivery to each watcher whose request satisfies `wanted`. `make` makes each delivery.
+    /// Calls `make` for each watcher whose request satisfies `wanted`, and sends the result to the watcher.
+    /// Closes a watcher if its queue is full and the result is not a bookmark.
     pub(crate) fn send_to(
         &mut self,
         wanted: impl Fn(&LoggedRequest) -> bool,
@@ -285,7 +290,7 @@ impl Watcher {
     /// Sends a delivery. Returns false if the caller must remove the watcher, because the watch has ended or
     /// the queue is full.
     ///
-    /// A full queue does not make the result false for a bookmark. The bookmark is dropped instead.
+    /// An exception is a bookmark: if the queue is full, the bookmark is dropped and the result is true.
     fn send(&self, delivery: Delivery) -> bool {
         if let Delivery::Bookmark(revision) = delivery {
             // A bookmark with a revision before the watch's start would move the client back.

@@ -48,7 +48,8 @@ pub(crate) enum Asked {
     Wrongly(String),
 }
 
-/// Run an embedded Kubernetes API server, and a small control plane whose loops observe it through informers.
+/// Run an embedded Kubernetes API server, and a small control plane that observes the server through
+/// informers.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-informer", version)]
 struct Typed {
@@ -72,8 +73,8 @@ struct TypedDemo {
     /// Number of replicas of the Deployment.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(..=i64::from(REPLICAS_MAX)))]
     replicas: u32,
-    /// Number of pods that fail after a short time and are replaced; default 1 if the demo's own loops run
-    /// pods, otherwise 0.
+    /// Number of pods that fail after a short time and are replaced. Default: 1, or 0 if --replicas is 0 or
+    /// the loops only observe a real server.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(..=i64::from(REPLICAS_MAX)))]
     pods_fail: Option<u32>,
     /// Leave out one of the loops, to see where progress stops.

@@ -66,7 +66,7 @@ pub(crate) trait Reconciler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), anyhow::Error>> + Send;
 }
 
-/// The namespace and the label selector of the objects that the loops observe.
+/// The namespace and the label selector of the objects that the loops of a [`ControlPlane`] observe.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
     /// Namespace of the observed objects, or `None` for all namespaces.

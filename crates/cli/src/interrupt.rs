@@ -9,7 +9,7 @@ use std::{future::Future, io, time::Duration};
 
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// Maximum time for which the work of [`Interrupt::unless`] continues after a signal has arrived.
+/// Maximum time for which a future passed to [`Interrupt::unless`] continues after a signal has arrived.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A signal that requests the end of the program.

@@ -19,7 +19,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Number of rounds per printed figure, which is the fastest round's time.
+/// Number of rounds per printed figure. The figure is from the fastest round.
 const ROUNDS: usize = 20;
 
 /// Number of pods that each parser parses per round.

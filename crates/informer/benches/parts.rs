@@ -40,7 +40,7 @@ use tokio::{
     time::Instant,
 };
 
-/// Number of rounds per printed figure, which is the time of the fastest round.
+/// Number of rounds per printed figure. The figure is from the fastest round.
 const ROUNDS: usize = 5;
 
 /// Number of pods in each list and in the store.
@@ -67,7 +67,7 @@ async fn main() -> Result<()> {
     store().await
 }
 
-/// Prints the time per operation of the fastest of several rounds, in nanoseconds.
+/// Runs several rounds, and prints the time per operation in the fastest round, in nanoseconds.
 async fn row(part: &str, mut round: impl AsyncFnMut() -> Result<Taken>) -> Result<()> {
     let mut least = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -316,11 +316,13 @@ fn pod(number: usize) -> Value {
 
 // === Source ===
 
-/// A `ListerWatcher` that always returns the same list. Its first watch delivers the events of a channel, and
-/// later watches deliver no events.
+/// A `ListerWatcher` that always returns the same list.
+///
+/// The first watch delivers the events that the benchmark sends through a channel. Later watches deliver no
+/// events.
 struct MemorySource {
     list: Bytes,
-    /// Receiver of the events that the first watch delivers; `None` after the first watch was opened.
+    /// Receiver of the events for the first watch; `None` after the first watch has taken the receiver.
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 

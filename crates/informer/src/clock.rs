@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Maximum duration added to a point in time; a longer one could overflow.
+/// Maximum duration that [`after`] adds to a point in time.
+///
+/// A longer duration is replaced by this one, because the sum could overflow.
 const FOR_EVER: Duration = Duration::from_secs(86_400 * 365 * 30);
 
 /// Returns `from` plus `duration`, where a duration above thirty years counts as thirty years.

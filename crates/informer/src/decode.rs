@@ -93,7 +93,7 @@ pub(crate) enum Decoded<K> {
     /// The store already contains the received state of the object, so the object was not decoded. The value
     /// is the store's handle.
     Known(Object<K>),
-    /// The name, namespace or revision is unreadable or invalid, so the object can't be stored.
+    /// The object can't be stored, because its name, namespace or revision is unreadable or invalid.
     Unreadable(DecodeError),
     /// The object is not of the informer's kind, and is not stored.
     OtherKind(OtherKind),
@@ -193,13 +193,14 @@ where
         }
     }
 
-    /// Reads the [`Identity`] (name, revision, …) of an object.
+    /// Reads the [`Identity`] (name, revision, …) of an object. Returns `None` if the identity is not needed
+    /// or can't be read.
     ///
-    /// Returns `None` if the identity is not needed or can't be read, or if `at` is `None`. The identity is
-    /// needed to find the object in `known`, the objects in the store. It is also needed if fields are
-    /// pruned, or if objects are decoded on demand.
+    /// The identity is needed to find the object in `known`, the objects in the store. It is also needed if
+    /// fields are pruned, or if objects are decoded on demand.
     ///
-    /// `at` is the byte position of the value of `metadata` in JSON, and any number for protobuf.
+    /// In JSON, `at` is the byte position of the value of `metadata`. If `at` is `None`, the position is
+    /// unknown, and the method returns `None`. For protobuf, `at` can be any number, but not `None`.
     fn identity<'a>(
         &self,
         encoded: Encoded<'a>,

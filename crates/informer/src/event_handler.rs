@@ -138,8 +138,8 @@ pub trait EventHandler<K>: Send + 'static {
     /// Handles one event. The next event is delivered when the future completes.
     ///
     /// # Cancel safety
-    /// If the future of [`Controller::run`](crate::Controller::run) is dropped before it completes, this
-    /// future is dropped at one of its await points.
+    /// If [`Controller::run`](crate::Controller::run) is cancelled, the future of `handle` is dropped at an
+    /// await point. The event is then handled only in part.
     fn handle(&mut self, event: Event<K>) -> impl Future<Output = ()> + Send;
 }
 

@@ -113,7 +113,7 @@ struct Inner {
 
 /// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the same kind.
 ///
-/// Requests for this kind that set no options return the other informer, and it has not stopped.
+/// The other informer has not stopped, and the factory returns it for requests that set no options.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory already has another informer of {kind}; stop that one first, or use it")]
 pub struct AlreadyRegistered {
@@ -201,8 +201,8 @@ impl SharedInformerFactory {
 
     /// Returns the informer of the kind `K`. If there is none, calls `make` to create the informer.
     ///
-    /// Every later request for the kind that sets no options returns this informer, and this factory runs it.
-    /// This method must be called inside a Tokio runtime.
+    /// The factory runs this informer. Later calls of [`informer`](Self::informer), and other requests for
+    /// the kind without options, return the same informer. This method must be called inside a Tokio runtime.
     ///
     /// `make` receives the factory's client and the factory's resync period for the type `K`. The factory
     /// does not apply its namespaces, list options and transforms to this informer. `make` must apply them.
@@ -304,9 +304,10 @@ impl SharedInformerFactory {
 
     /// Returns a future that waits until all started and all adopted informers have synced.
     ///
-    /// If the factory has created an informer but [`start`](Self::start) was never called, the future fails
-    /// at once with [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted). A wait for that
-    /// informer would never end. client-go's `WaitForCacheSync` returns success in this case.
+    /// If [`start`](Self::start) was never called, the future does not wait for informers that are not
+    /// started. Instead, the future returns
+    /// [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted) for each of them. client-go's
+    /// `WaitForCacheSync` ignores such informers.
     pub fn wait_for_cache_sync(&self) -> WaitForCacheSync {
         WaitForCacheSync(self.inner.registry.waits())
     }

@@ -23,7 +23,7 @@ pub struct Split {
     /// One pair per list item or watch event: the event's type and the bytes of its object. The type of a
     /// list item is empty.
     pub pieces: Vec<(String, Bytes)>,
-    /// The fields of the list except its items, or the text of the error because of which the split stopped.
+    /// The fields of the list except the items, or the error text if the body could not be split to its end.
     ///
     /// For a watch, the fields are empty.
     pub end: Result<Ended, String>,

@@ -126,9 +126,10 @@ pub const WATCH_GRACE: Duration = Duration::from_secs(30);
 /// reduced to this value.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
-/// Maximum size in bytes of the response with the namespace `kube-system`. A start from a saved store reads
-/// the uid of this namespace to identify the cluster. The value is above etcd's limit for one stored object
-/// (1.5 MiB).
+/// Maximum size in bytes of the server's response to the request for the namespace `kube-system`.
+///
+/// An informer that saves its cache identifies the cluster by the uid of this namespace. The value is above
+/// etcd's limit for one stored object (1.5 MiB).
 pub const NAMESPACE_BYTES: usize = 2 << 20;
 
 /// Maximum length in bytes of one line of a saved store. Each object is one line.

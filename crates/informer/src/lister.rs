@@ -86,7 +86,7 @@ impl<K: Resource> Lister<K> {
     /// The methods that list objects omit those that failed to decode, although they may exist on the server.
     /// [`Snapshot::broken_count`] returns the number of omitted objects, and [`Snapshot::broken_in`] returns
     /// their number in one namespace. A controller that deletes resources because an object is missing must
-    /// read the objects and this number from one snapshot.
+    /// read the objects and the number of omitted objects from the same snapshot.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.indexer.snapshot()
     }

@@ -71,9 +71,10 @@ pub trait Metrics: Send + Sync + 'static {
     ///
     /// The library calls this method when a work queue is created. The returned value is dropped after all
     /// handles of the queue, and all [`Item`](crate::workqueue::Item)s that workers hold, have been dropped.
-    /// If [`WorkQueueSampler::sample`] runs at that time, `sample` may drop the returned value. To avoid a
-    /// deadlock, don't call `sample` while you hold a lock that the `Drop` implementation of the returned
-    /// value acquires.
+    ///
+    /// A running call of [`WorkQueueSampler::sample`] keeps the queue in memory. If all handles and items are
+    /// dropped during this call, the call itself drops the returned value. To avoid a deadlock, don't call
+    /// `sample` while you hold a lock that the `Drop` implementation of the returned value acquires.
     fn work_queue(
         &self,
         name: &Arc<str>,
@@ -212,8 +213,8 @@ pub enum RelistReason {
     Expired,
     /// The server was restored from a backup.
     ///
-    /// It sent an older revision than before ([`Class::WentBack`]), or a check of its revision showed that it
-    /// has not reached the last revision that the reflector received.
+    /// Either the server sent an older revision than before ([`Class::WentBack`]), or a check found that the
+    /// server has not reached the last received revision.
     WentBack,
     /// The server rejected the watch request.
     WatchRefused,
@@ -265,7 +266,7 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for the list that follows if a watch ends with an error of this class.
+    /// Returns the reason for the list after a failed watch. `class` is the class of the watch's error.
     pub(crate) fn after_watch(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -277,8 +278,8 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for the list that follows if the server rejects a watch request with an error of
-    /// this class.
+    /// Returns the reason for the list after a rejected watch request. `class` is the class of the request's
+    /// error.
     pub(crate) fn after_refusal(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -379,7 +380,7 @@ pub enum Checked {
     Same,
     /// The cache differs from the server.
     Different,
-    /// The check failed, because the server did not return its objects at the cache's revision.
+    /// The check failed, because the server did not return the objects at the revision of the cache.
     Failed,
 }
 
@@ -415,8 +416,9 @@ pub struct Told {
 pub enum WorkQueueObserved {
     /// A worker received an item. The value is the time for which the item waited in the queue.
     ///
-    /// The time starts when the item is added, even if a worker still processes the item. A delayed addition
-    /// starts the time when the delay ends. Another addition of the waiting item does not restart the time.
+    /// The time starts when the item is added, even if a worker still processes the item. For a delayed
+    /// addition, the time starts at the end of the delay. Another addition of the waiting item does not
+    /// restart the time.
     Queued(Duration),
     /// A worker finished an item. The value is the time from the receipt of the item to the end of its
     /// processing.

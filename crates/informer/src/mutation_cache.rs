@@ -7,8 +7,8 @@
 //!   removes the object. The cache then contains the write or a newer state, unless the object was deleted
 //!   or the informer's selector excludes it.
 //! - Writes and deletions have a maximum lifetime, and their numbers are limited.
-//! - [`MutationCache::lapsed`] reports each write or deletion that was dropped although the cache never
-//!   contained its result. Reads then return the cached state again, and handlers may receive no event for
+//! - [`MutationCache::lapsed`] reports each write or deletion that was dropped although the cache has not
+//!   applied this change. Reads then return the cached state again, and handlers may receive no event for
 //!   this change.
 //!
 //! If the caller can wait for the cache, [`wait_for_revision`](SharedInformer::wait_for_revision) is simpler.
@@ -102,8 +102,7 @@ pub struct MutationCache<K> {
 /// State that all clones of an overlay share.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Wakes the [`Lapsed`] streams when the overlay drops a write or deletion whose result the cache never
-    /// contained.
+    /// Wakes the [`Lapsed`] streams when a write or deletion lapses ([`MutationCache::lapsed`]).
     ///
     /// Also wakes the streams when a write or deletion is added to an empty overlay. Each stream then sets a
     /// timer for the end of that write's or deletion's lifetime.
@@ -315,8 +314,8 @@ where
 
     /// Returns a stream of the names of objects whose write or deletion lapses after this call.
     ///
-    /// A write or deletion lapses when the overlay drops it before the cache has contained its result. Reads
-    /// of the overlay then return another state than before, and handlers may receive no event for this
+    /// A write or deletion lapses when the overlay drops it although the cache has not applied this change.
+    /// Reads of the overlay then return another state than before, and handlers may receive no event for this
     /// change. A program that reads the overlay should therefore add each name to its work queue:
     ///
     /// ```no_run
@@ -330,35 +329,36 @@ where
     /// # }
     /// ```
     ///
-    /// A write lapses when
+    /// A write lapses in these cases:
     ///
-    /// - the cache reaches the write's revision, and has never contained the object. The object was deleted
-    ///   before the cache received it, or the informer's selector excludes it;
-    /// - the write's lifetime ends, or newer writes exceed the capacity;
-    /// - the server's revision decreases after a restore.
+    /// - The cache reaches the write's revision, and has not contained the object since the write. This
+    ///   happens if the object was deleted before the cache received it, or if the informer's selector
+    ///   excludes it.
+    /// - The write's lifetime ends, or newer writes exceed the capacity.
+    /// - The server's revision decreases after a restore.
     ///
-    /// A deletion lapses if the cache still contains the object when
+    /// A deletion lapses in these cases, if the cache still contains the object:
     ///
-    /// - the deletion's lifetime ends, or newer deletions exceed the capacity;
-    /// - the server's revision decreases after a restore.
+    /// - The deletion's lifetime ends, or newer deletions exceed the capacity.
+    /// - The server's revision decreases after a restore.
     ///
-    /// A write does not lapse when
+    /// A write does not lapse in these cases:
     ///
-    /// - the cache contains the written state, or a newer state of an object with the same name. Handlers
-    ///   receive an event;
-    /// - the cache has contained the object and has removed it. Handlers receive an event;
-    /// - a later write to the overlay replaces it;
-    /// - [`MutationCache::delete`] drops it.
+    /// - The cache contains the written state, or a newer state of an object with the same name. Handlers
+    ///   receive an event.
+    /// - The cache has removed the object. Handlers receive an event.
+    /// - A later write of an object with the same name replaces the write.
+    /// - [`MutationCache::delete`] drops the write.
     ///
-    /// The overlay reads the cache at each call of its methods. An object can be created and deleted between
-    /// two of these reads. The stream then reports the object's name, although handlers may have received
-    /// events.
+    /// The overlay reads the cache at each call of its methods. If an object is created and deleted between
+    /// two of these reads, the stream reports the object's name, although handlers may have received events.
     #[must_use]
     pub fn lapsed(&self) -> Lapsed {
         Lapsed::new(self.clone())
     }
 
-    /// Returns a snapshot of the cache, and the states that readers see instead of cached states.
+    /// Returns a snapshot of the cache, and a [`View`] of each object for which readers see another state
+    /// than the cached one.
     fn views(&self) -> (BTreeMap<ObjectName, View<K>>, Snapshot<K>) {
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }

@@ -135,7 +135,8 @@ impl<K> MutationDetector<K> {
         });
     }
 
-    /// Returns when to call [`check`](Self::check) next, or `None` if there are no copies to compare.
+    /// Returns when to call [`check`](Self::check) next, or `None` if the detector stores no copies of
+    /// objects.
     pub(crate) fn due(&self) -> Option<Instant> {
         (!self.copies.is_empty()).then_some(self.due)
     }

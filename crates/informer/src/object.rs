@@ -53,8 +53,8 @@ use crate::codec::{Encoded, Identity};
 pub struct SourceId(u32);
 
 impl SourceId {
-    /// Creates the identifier from the source's number in its informer. An informer numbers its sources from
-    /// 0, in the order in which they were added.
+    /// Creates the identifier of the source with this number. An informer numbers its sources from 0, in the
+    /// order in which they were added.
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
@@ -163,10 +163,10 @@ impl<K> Object<K> {
         self.inner.body.was_just_decoded()
     }
 
-    /// Decodes an object that a packed cache stores in compressed form.
+    /// Decodes a packed object, which a packed cache stores as compressed bytes. While the caller holds the
+    /// result, [`Object::get`] returns it without decoding the object again.
     ///
-    /// Returns `None` for other caches, and after an error. While the caller holds the result,
-    /// [`Object::get`] returns it without decoding the object again.
+    /// Returns `None` if the object is not packed, or if decoding fails.
     pub(crate) fn prefetched(&self) -> Option<Arc<K>> {
         self.inner.body.prefetched(&self.inner.name)
     }
@@ -256,8 +256,8 @@ impl<K> Object<K> {
     /// Returns the total size in bytes of the compression data that all objects of a packed cache share.
     ///
     /// A packed cache stores objects as compressed bytes. The compression data consists of the compression
-    /// dictionaries, and of the samples for the next dictionary. Returns `None` in other caches, and for an
-    /// object that failed to decode.
+    /// dictionaries, and of the samples for the next dictionary. Returns `None` in other caches, and for a
+    /// [broken](Self::broken) object.
     pub(crate) fn shared_bytes(&self) -> Option<u64> {
         self.inner.body.shared_size().map(|size| size as u64)
     }

@@ -43,7 +43,8 @@ const READ_MIN: u32 = 12;
 /// the same time, and their decoded objects must be among these 128.
 const WINDOW: usize = 32;
 
-/// Size of the encoded objects, in bytes, at which a window of events is full.
+/// Total size in bytes of the encoded objects at which a window of events is full. A window is a group of
+/// events whose objects are prefetched together.
 ///
 /// The limit keeps a window's decoded objects in the CPU cache. With four times this limit, the delivery of a
 /// first list of pods takes 5 % longer.
@@ -65,12 +66,16 @@ pub(crate) struct Prefetch<K> {
     expansion: Expansion<K>,
     /// The next events to return, already removed from `expansion`.
     current: VecDeque<Event<K>>,
-    /// At most [`WINDOW`] events to return after `current`. Decoding threads decode some objects of these
-    /// events in advance.
+    /// The events to return after those in `current`, at most [`WINDOW`]. Decoding threads decode some of
+    /// their objects in advance.
     upcoming: VecDeque<Event<K>>,
-    /// Number of events of the current notification that were returned to the handler.
+    /// Number of events of the current notification that were returned to the handler. A notification is a
+    /// batch of events, such as a list.
+    ///
+    /// Reset only by notifications that are long enough for prefetch.
     given: Arc<AtomicUsize>,
-    /// The object of the last returned event, if `next` must check whether the handler has read this object.
+    /// The object of the last returned event, if the object is counted in `read_count`. The next call of
+    /// `next` checks whether the handler has read the object.
     last: Option<Object<K>>,
     /// Channels to the decoding threads. A thread ends when its sender is dropped.
     decoders: Vec<SyncSender<Vec<Upcoming<K>>>>,
@@ -83,7 +88,8 @@ enum ReadCount {
     /// Reads are not counted, and objects are not prefetched.
     #[default]
     Off,
-    /// The handler has read `read` of `seen` objects. Objects sent to decoding threads are not counted.
+    /// The handler has read `read` of the last `seen` counted objects. Objects sent to decoding threads are
+    /// not counted.
     Counting { seen: u32, read: u32 },
 }
 
@@ -174,11 +180,11 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Counts the delivered object `told`, and whether the handler has read it.
+    /// Counts the delivered object `told`, and whether the handler has read the object.
     ///
-    /// After every [`SEEN`] objects, starts the decoding threads if the handler has read at least
-    /// [`READ_MIN`] of these objects. Otherwise stops the threads, and counts no more objects of the current
-    /// notification (such as a list).
+    /// After every [`SEEN`] counted objects, starts the decoding threads if the handler has read at least
+    /// [`READ_MIN`] of these objects. Otherwise, stops the threads, and counts no more objects until the next
+    /// notification (a batch of events, such as a list).
     fn count(&mut self, told: &Object<K>) {
         let ReadCount::Counting { seen, read } = &mut self.read_count else {
             return;

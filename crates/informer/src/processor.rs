@@ -169,7 +169,7 @@ where
         self.schedule.start(Instant::now());
     }
 
-    /// Waits for the next tick of the resync timer; forever if none is scheduled.
+    /// Waits for the next tick of the resync timer. Never completes if no tick is scheduled.
     pub(crate) async fn next_resync(&self) {
         clock::until(self.schedule.next_tick()).await;
     }

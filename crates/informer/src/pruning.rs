@@ -172,8 +172,9 @@ pub(crate) struct Pruning {
 /// Rules for the members of a JSON map, or of each map in a JSON array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
-    /// Rules by member name; `cuts_others` is the rule for all other members.
+    /// Rules for individual members, by member name.
     named: BTreeMap<String, Fate>,
+    /// Whether all members that `named` does not contain are removed. If false, they are kept.
     cuts_others: bool,
 }
 
@@ -266,8 +267,8 @@ impl fmt::Display for Pruning {
 impl FieldPath {
     /// Returns this path if the field at this path can be pruned.
     ///
-    /// Managed fields and annotations can always be pruned. `cuttable` determines whether other fields can be
-    /// pruned.
+    /// Managed fields and annotations can always be pruned. All other fields require
+    /// [`Cuttable::AllButIdentity`].
     ///
     /// # Errors
     /// Returns an error if `cuttable` excludes the field, or if the field is, contains, or is inside one of
@@ -312,9 +313,8 @@ impl Members {
 
     /// Adds a rule that keeps the value at this path. Has no effect if a rule already keeps this value.
     ///
-    /// A rule for `spec.nodeName`, for example, keeps this member of `spec`. Pruning then removes every
-    /// member of `spec` that has no rule of its own. The rule for the other members of `self`, which
-    /// [`others`](Self::others) returns, does not change.
+    /// For example, the path `spec.nodeName` keeps the member `nodeName` of `spec`. Pruning then removes
+    /// every member of `spec` that has no rule of its own.
     fn keep(&mut self, path: &[impl AsRef<str>]) {
         let Some((first, rest)) = path.split_first() else {
             return;

@@ -69,11 +69,12 @@ pub trait Queue<K>: Send {
     #[doc(alias = "Resync")]
     fn resync(&mut self, known: &dyn Known<K>);
 
-    /// Removes and returns the next batch. It contains at most `room` changes. A list is one change.
+    /// Removes and returns the next batch, with at most `room` changes. A list in an [`InOrder`] queue is one
+    /// change.
     ///
     /// Returns `None` if the queue is empty. If `room` is zero, returns `None`, or a batch without changes
-    /// that reports the end of a first list ([`Batch::completes`]). If more than `room` changes of one object
-    /// are queued, the batch may contain only the oldest of these changes.
+    /// that only reports in [`Batch::completes`] that a source's first list has ended. If more than `room`
+    /// changes of one object are queued, the batch may contain only the oldest of these changes.
     #[doc(alias = "PopBatch")]
     #[doc(alias = "Pop")]
     #[doc(alias = "ProcessBatchFunc")]
@@ -126,8 +127,8 @@ pub struct Batch<K> {
     /// The store then contains all changes of the source up to the revision. If the store has already reached
     /// a higher revision, the entry has no effect.
     ///
-    /// An object in `deltas` can have a higher revision than the entry of its source, because a queue may
-    /// return a newer change of one object before an older change of another object.
+    /// The revision in an entry can be lower than the revision of an object in `deltas`. A queue may return a
+    /// newer change of one object before an older change of another object.
     pub reached: Vec<(SourceId, ResourceVersion)>,
 }
 
@@ -180,10 +181,11 @@ impl<K> std::error::Error for KeyErrors<K> {
     }
 }
 
-/// Returns the highest revision of each source in `deltas`. Ignores the deltas that contain a list.
+/// Returns the highest revision of each source in `deltas`. Ignores the deltas of lists and resyncs, and
+/// deletions with an unknown final state.
 ///
-/// If the server was restored from a backup between two changes, revisions from before the restore are
-/// ignored, because the restored server can assign lower revisions.
+/// Also ignores revisions whose epoch differs from that of the source's newest change. A new epoch starts
+/// when the server is restored from a backup, and the restored server can assign lower revisions.
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {
@@ -234,7 +236,8 @@ impl Population {
             .is_none_or(|remaining| *remaining > 0)
     }
 
-    /// Records a popped item, and returns `source` if this completes the source's first list.
+    /// Records that an item of `source` was popped. Returns `source` if the item was the last one of the
+    /// source's first list.
     fn popped(&mut self, source: SourceId) -> Option<SourceId> {
         let remaining = self
             .remaining

@@ -173,7 +173,8 @@ pub struct Reflector<K, S> {
     ///
     /// Set to `None` when the store accepts a change.
     pub(crate) from: Option<ResourceVersion>,
-    /// Reason of the first list, for metrics; `None` if this reflector does not replace another one.
+    /// Reason why the first list counts as a relist, for metrics. `None` unless this reflector replaces an
+    /// earlier one.
     pub(crate) relists: Option<RelistReason>,
     /// Receives the consistency check's requests to list again.
     pub(crate) relist: RelistSignal,
@@ -261,10 +262,11 @@ where
         run::Running::new(self).run().await;
     }
 
-    /// Deletes this reflector's objects from the store, and sends no requests.
+    /// Deletes this reflector's objects from the store, and then waits without sending requests.
     ///
     /// The informer calls this method instead of [`run_inside`](Self::run_inside) while the server does not
-    /// serve the kind. The future completes only if the store rejects the deletion.
+    /// serve the kind, and drops the future afterwards. The future completes only if the store rejects the
+    /// deletion.
     pub(crate) async fn lie_dormant(mut self) {
         self.report
             .status

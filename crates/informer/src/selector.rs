@@ -86,7 +86,7 @@ pub enum Operator {
     NotEquals(String),
     /// The object has the label with one of these values.
     In(BTreeSet<String>),
-    /// The object has the label with a value other than these, or does not have the label.
+    /// The object has the label with a value that is not in this set, or does not have the label.
     NotIn(BTreeSet<String>),
     /// The object has the label, and its value is an integer above this number.
     GreaterThan(i64),

@@ -307,8 +307,8 @@ where
 
     /// Removes an index. Any caller may remove an index that another caller added.
     ///
-    /// The index's token becomes invalid, and stays invalid if a later index has the same name. Snapshots
-    /// that were taken before the removal keep the index.
+    /// The [`IndexToken`] of the index becomes invalid, and stays invalid if a later index has the same name.
+    /// Snapshots that were taken before the removal keep the index.
     ///
     /// # Errors
     /// Returns an error if the index does not exist, if the index is
@@ -397,9 +397,9 @@ impl<K> SharedInformer<K> {
     /// Waits until the cache contains a write. `written` is the revision of the write, or the object that the
     /// write request returned. `deadline` is the maximum time from the first poll of the future.
     ///
-    /// An informer of several namespaces has one revision per namespace. If `written` is an object that the
-    /// cache already contains, in any state, the method waits only for the object's namespace, and otherwise
-    /// for all namespaces. A namespace without changes advances only with bookmarks, about once a minute.
+    /// An informer of several namespaces has one revision per namespace. If `written` is an object of which
+    /// the cache contains any version, the method waits only for its namespace, and otherwise for all of
+    /// them. A namespace without changes advances only with bookmarks, about once a minute.
     ///
     /// # Errors
     /// Returns a [`RevisionError`], whose variants are the causes of a failed wait.
@@ -467,8 +467,8 @@ impl<K> SharedInformer<K> {
 
     /// Returns the status of every handler and subscription, in the order of registration.
     ///
-    /// Removed handlers are not included. After the informer has ended, the result includes only
-    /// subscriptions with events that were not received.
+    /// Removed handlers are not included. After the informer has ended, the result contains only the
+    /// subscriptions that still have unread events.
     pub fn handlers(&self) -> Vec<HandlerStatus> {
         self.shared.roster.status()
     }

@@ -372,7 +372,8 @@ impl StatusWriter {
 
     /// Records that the store has accepted an event or a list with this revision.
     ///
-    /// Does not wake waiting tasks, because the method is called for every event.
+    /// Does not wake tasks that wait for a change of the status, because the method is called for every
+    /// event. These tasks receive the new values when another change wakes them.
     pub(crate) fn progress(&self, source: SourceId, revision: &ResourceVersion, bookmark: bool) {
         let now = Instant::now();
         self.source(source, |status| {

@@ -56,8 +56,8 @@ impl Response {
         self.body
     }
 
-    /// Returns the response with the body that `map` returns, for example a body that also records the bytes
-    /// of the original body.
+    /// Replaces the body with the result of `map`, for example with a stream that also records the bytes of
+    /// the original body.
     #[must_use]
     pub fn map_body(self, map: impl FnOnce(ByteStream) -> ByteStream) -> Self {
         Self {
@@ -131,10 +131,11 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// A watch with `sendInitialEvents` first delivers all current objects, then a bookmark with the
     /// annotation `k8s.io/initial-events-end: "true"`.
     ///
-    /// The default is `false`. The informer then sends LIST requests instead of such watches. It also omits
-    /// the request that checks, for example after a lost connection, whether the server was restored from a
-    /// backup. That request uses the parameter `resourceVersionMatch`, which a `ListerWatcher` that returns
-    /// `false` may ignore.
+    /// The default is `false`. The informer then sends LIST requests instead of such watches.
+    ///
+    /// With `false`, the informer also sends no probes. A probe is a request that checks whether the server
+    /// was restored from a backup, for example after a lost connection. Probes use the parameter
+    /// `resourceVersionMatch`, which a `ListerWatcher` that returns `false` may ignore.
     ///
     /// An implementation that wraps a [`ListWatch`](client::ListWatch) should call `streams_lists` of the
     /// `ListWatch`.

@@ -36,12 +36,12 @@ use value::Value;
 
 /// The limits for decoding a message, and the treatment of fields that the message does not contain.
 ///
-/// With [`Missing::Zero`], a nested message of two bytes, in which no field is set, can result in a JSON
-/// object with a dozen members. A limit on the number of bytes would therefore not limit the memory for the
-/// decoded object.
+/// The limits apply to the decoded object, because a few bytes can result in a large object. With
+/// [`Missing::Zero`], a nested message of two bytes, without fields, can result in a JSON object with a dozen
+/// members.
 ///
-/// The limits do not apply to JSON text that a message contains as bytes. Such text can have at
-/// most 127 levels.
+/// The limits do not apply to JSON text that a message contains as bytes. Such text can have at most 127
+/// levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Maximum nesting depth of the messages that are decoded as JSON objects. The outermost message has
@@ -119,8 +119,8 @@ pub fn decode_with<R>(
     }
 }
 
-/// State of the decoding of one object, shared by all its deserializers: the options, and how many values and
-/// containers the object may still contain.
+/// State of the decoding of one object: the options, and how many values and containers the object may still
+/// contain. All deserializers of the object share this state.
 #[derive(Debug)]
 struct Context<'de> {
     messages: &'static Messages,
@@ -204,9 +204,9 @@ impl<'de, 'c> Slot<'de, 'c> {
         }
     }
 
-    /// Returns a slot for the values that are nested in `self`. A slot is one value and its decoding context.
+    /// Returns a slot in which the caller stores the values that are nested in `self`, one after the other.
     ///
-    /// The caller stores one nested value at a time in the slot. Until then, the value is `Value::Null`.
+    /// At first, the slot contains `Value::Null`.
     #[inline]
     fn inner(&self) -> Self {
         Self {

@@ -173,7 +173,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes the fields of a message, or of its zero value if the JSON value is null.
+    /// Writes the fields of a message. If the JSON value is null, writes the fields of the message's zero
+    /// value.
     fn message(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         match (message.form, value) {
             (Form::Object, Value::Null) => self.object(message, &Map::new(), &[]),

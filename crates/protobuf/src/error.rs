@@ -10,8 +10,7 @@ use crate::wire::WireError;
 /// An error of encoding or decoding an object.
 ///
 /// The error text begins with the JSON path of the failed field, such as `spec.containers[1].name`. The text
-/// does not contain values of the object, except if the `Deserialize` implementation of the decoded type
-/// wrote the text ([`Error::is_of_type`]).
+/// contains no values of the object, unless [`Error::is_of_type`] returns true.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -20,7 +19,8 @@ struct Inner {
     /// The field's JSON path, innermost step first.
     path: Vec<Step>,
     reason: Reason,
-    /// Whether the reason is an error text of the decoded type's `Deserialize` implementation.
+    /// Whether the text of `reason` comes from the decoded type's `Deserialize` implementation
+    /// ([`de::Error::custom`]). Such a text may contain a value of the object.
     is_of_type: bool,
 }
 
@@ -75,9 +75,10 @@ impl Error {
         &self.0.reason.0
     }
 
-    /// Returns whether the `Deserialize` implementation of the decoded type wrote the reason.
+    /// Returns whether the text of [`Error::reason`] comes from the `Deserialize` implementation of the
+    /// decoded type, and not from this crate.
     ///
-    /// Such a reason may contain a value of the object.
+    /// Such a text may contain a value of the object.
     pub fn is_of_type(&self) -> bool {
         self.0.is_of_type
     }

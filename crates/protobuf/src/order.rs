@@ -79,8 +79,8 @@ impl Sorter {
 
     /// Appends one field to `self.sorted`. `values` contains the field's values in their original order.
     ///
-    /// Appends all values of a list or a map. For any other field, appends one value: messages are merged
-    /// into one, and otherwise only the last value remains.
+    /// For a list or a map, appends all values. For a single message, merges the values into one message.
+    /// For any other single value, appends only the last value.
     fn field(
         &mut self,
         field: &Field,

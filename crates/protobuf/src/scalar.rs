@@ -63,7 +63,9 @@ impl<'de> Scalar<'de> {
         }
     }
 
-    /// Decodes a message that has a special JSON form, such as a time. Returns null for any other message.
+    /// Decodes a message that contains a time, a quantity, an `IntOrString` or JSON text.
+    ///
+    /// Returns null if `form` is [`Form::Object`], [`Form::List`] or [`Form::Either`].
     pub(crate) fn special(form: Form, bytes: &'de [u8]) -> Result<Self, Reason> {
         match form {
             Form::IntOrString => int_or_string(bytes),
@@ -98,7 +100,9 @@ impl<'de> Scalar<'de> {
     }
 }
 
-/// Returns whether a message of this form results in the JSON value null.
+/// Returns whether the JSON value of the message `bytes` is null. `form` is the message's form in JSON.
+///
+/// Returns false for every message of [`Form::Either`], and for the JSON text `null` in [`Form::Json`].
 #[inline]
 pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
     match form {

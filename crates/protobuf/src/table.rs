@@ -43,9 +43,8 @@ pub struct Message {
     pub fields: Vec<Field>,
     /// Index in `fields` for each field number; `u8::MAX` if no field has the number.
     by_number: Vec<u8>,
-    /// Indexed by tag: the index in `fields` of the plain field with this tag; `u8::MAX` if there is none.
-    ///
-    /// A plain field is a member of the message's JSON object and can't be packed.
+    /// Index in `fields` for each tag; `u8::MAX` if no plain field has the tag (see
+    /// [`plain_position`](Self::plain_position)).
     by_tag: Vec<u8>,
 }
 
@@ -77,7 +76,9 @@ pub struct Field {
     number: u32,
     /// The field number and, in the lowest three bits, the wire type of values that are not packed.
     pub(crate) tag: u32,
-    /// Whether Go omits the field from JSON if its encoded value is the byte 0.
+    /// Whether Go omits the field from JSON if its value is the integer 0, false or empty.
+    ///
+    /// The usual encoding of each of these values is a single 0 byte.
     pub(crate) is_omitted_if_0: bool,
     /// Whether Go omits the field from JSON if its value is the floating-point number 0.0, or a nested
     /// message whose JSON form is null, such as a zero time.
@@ -132,7 +133,7 @@ pub enum Presence {
     Always,
     /// The members of the field's message are written instead of the field, as with `json:",inline"` in Go.
     Inline,
-    /// Written if the value is not empty, zero or null, as with `omitempty` in Go.
+    /// Not written if the value is empty, zero or null, as with `omitempty` in Go.
     Nonzero,
     /// Always written. If the bytes do not contain the field, Go writes null.
     Nullable,
@@ -266,7 +267,8 @@ impl Message {
 
     /// Returns the index in `fields` of the plain field with this tag, if any.
     ///
-    /// A plain field is a member of the message's JSON object and can't be packed.
+    /// All fields are plain, except inline fields, and lists of numbers or booleans, which protobuf can pack.
+    /// The decoder has a fast path for plain fields.
     #[inline]
     pub(crate) fn plain_position(&self, tag: u32) -> Option<usize> {
         let at = *self.by_tag.get(usize::try_from(tag).ok()?)?;
@@ -274,8 +276,7 @@ impl Message {
     }
 }
 
-/// Extends `indexes` so that its last entry is `at`, at the index `key`. Fills other new entries with
-/// `u8::MAX`.
+/// Sets `indexes[key]` to `at`. Fills the new entries before `key` with `u8::MAX`.
 ///
 /// `key` must exceed the keys of all earlier calls. Returns `None` if `key` does not fit into a `usize`.
 fn set(indexes: &mut Vec<u8>, key: u32, at: u8) -> Option<()> {
@@ -322,11 +323,13 @@ impl Field {
         }
     }
 
-    /// Returns whether the JSON contains the members of the field's message instead of the field.
+    /// Returns whether JSON contains the members of the field's message in place of the field, as with
+    /// `json:",inline"` in Go.
     pub fn is_inline(&self) -> bool {
         self.presence == Presence::Inline
     }
 
+    /// Returns whether the field is plain, as [`Message::plain_position`] defines it.
     fn is_plain(&self) -> bool {
         let is_delimited = self.tag & 7 == 2;
         (self.container == Container::One || is_delimited) && !self.is_inline()

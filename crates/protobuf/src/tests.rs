@@ -49,7 +49,7 @@ pub(super) fn decoded(kind: (&str, &str), raw: &[u8]) -> Result<Value, String> {
 struct Pair {
     api_version: String,
     kind: String,
-    /// The bytes of the object's message, with [`Envelope::MAGIC`] and the envelope.
+    /// The object as in a response body: [`Envelope::MAGIC`], then the envelope, which contains the message.
     protobuf: Vec<u8>,
     json: Value,
 }
@@ -91,8 +91,8 @@ fn pairs() -> &'static [Pair] {
 
 /// Parses a line of test data, which contains one object in columns separated by tabs.
 ///
-/// Column 0 contains `apiVersion/Kind`, and column 2 contains the JSON. `protobuf` is the index of the column
-/// that contains the protobuf encoding in hexadecimal.
+/// Column 0 contains `apiVersion/Kind`, and column 2 contains the JSON. Columns 1 and 3 contain protobuf in
+/// hexadecimal; `protobuf` is the index of the one to parse. [`CORPUS`] has no column 3.
 fn pair(line: &str, protobuf: usize) -> Pair {
     let columns: Vec<_> = line.split('\t').collect();
     let (api_version, kind) = columns[0].rsplit_once('/').unwrap();

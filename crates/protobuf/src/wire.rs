@@ -205,7 +205,9 @@ impl<'a> WireFields<'a> {
         }
     }
 
-    /// Reads the next tag if it has one or two bytes and a field number above 0; otherwise reads nothing.
+    /// Reads the next tag if it has one or two bytes and a field number above 0. Otherwise, reads nothing.
+    ///
+    /// This is a fast path. [`tag`](Self::tag) reads tags of any length.
     #[inline]
     pub(crate) fn short_tag(&mut self) -> Option<u32> {
         let (tag, rest) = match self.rest {

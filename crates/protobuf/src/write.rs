@@ -37,7 +37,8 @@ pub fn put_fixed64(number: u32, bits: u64, to: &mut Vec<u8>) {
 
 /// Appends a field with any value.
 ///
-/// Returns an error for [`WireValue::Group`] and [`WireValue::Fixed32`], which do not contain their bytes.
+/// Returns an error for [`WireValue::Group`] and [`WireValue::Fixed32`], because they do not store the bytes
+/// of the value.
 pub(crate) fn put(number: u32, value: WireValue<'_>, to: &mut Vec<u8>) -> Result<(), WireError> {
     match value {
         WireValue::Varint(value) => put_varint(number, value, to),

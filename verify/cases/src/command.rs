@@ -150,7 +150,7 @@ impl Command {
         }
     }
 
-    /// Parses a command about informers or about the server. Returns `None` if the word is no such command.
+    /// Parses an informer command, `COMPACT`, `ALLOW` or `CONTROLLERS`. Returns `None` for any other `word`.
     fn without_request(word: &str, rest: &str, lines: &[&str]) -> Result<Option<Self>> {
         let command = match (word, rest.split_once(' ')) {
             ("COMPACT", None) if rest.is_empty() => Self::Compact,

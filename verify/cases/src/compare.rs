@@ -27,8 +27,8 @@ pub(crate) struct Arguments {
     /// Run only the cases whose name contains this text; may be repeated
     #[arg(long, value_name = "TEXT")]
     case: Vec<String>,
-    /// Write the responses into the cases, instead of comparing them. With `--target embedded`, only into the
-    /// cases that `verify/server-divergences.toml` names
+    /// Write the responses into the cases, instead of comparing them. With `--target embedded`, write only
+    /// into the cases that `verify/server-divergences.toml` names, because only their responses may differ
     #[arg(long)]
     write: bool,
     /// Write `docs/CONFORMANCE-SERVER.md`, and run nothing
@@ -36,8 +36,7 @@ pub(crate) struct Arguments {
     document: bool,
 }
 
-/// Number of cases that run at the same time. Other cases run while a case waits; some cases wait for three
-/// seconds.
+/// Number of cases that run concurrently. Some cases wait for three seconds, and other cases run meanwhile.
 const AT_ONCE: usize = 8;
 
 /// Folder of the cases, relative to the workspace.

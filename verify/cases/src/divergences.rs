@@ -59,9 +59,8 @@ pub(crate) fn cases(divergences: &Divergences) -> BTreeSet<&str> {
 /// server. Runs no server.
 ///
 /// # Errors
-/// Returns an error if `divergences` does not name such a case, or names any other case or a case that does
-/// not exist. Also returns an error if a file contains the same response for both servers. The error names
-/// the case.
+/// Returns an error if `divergences` omits such a case or names any other case. Also returns an error if a
+/// file contains the same response for both servers. The error names the case.
 pub(crate) fn check(divergences: &Divergences, all: &[Case]) -> Result<()> {
     let mut named = cases(divergences);
     for case in all {

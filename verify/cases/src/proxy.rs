@@ -66,7 +66,7 @@ async fn serve(listener: TcpListener, server: SocketAddr, is_open: watch::Receiv
     }
 }
 
-/// Copies bytes in both directions until one side ends the connection, or until the next cut.
+/// Copies bytes in both directions until the connection ends, or until [`Proxy::cut`] is called.
 async fn relay(mut client: TcpStream, server: SocketAddr, mut is_open: watch::Receiver<bool>) {
     let relayed = async {
         let mut server = TcpStream::connect(server).await?;

@@ -68,17 +68,23 @@ struct Totals {
     statuses: BTreeMap<(String, u16), usize>,
     /// Number of intentional differences, by name.
     known: BTreeMap<&'static str, usize>,
-    /// The seed of each program whose answers have an unintentional difference, and this difference.
+    /// The first unintentional difference of each program, with the program's seed. Programs without such a
+    /// difference are not included.
     different: Vec<(u64, Difference)>,
     /// The seeds of programs that could not be run, with the reason.
     broken: Vec<(u64, String)>,
 }
 
 impl Arguments {
-    /// Runs the programs, and returns whether all responses were the same, except for known differences.
+    /// Runs random programs, which are sequences of requests, on kube-apiserver and on the embedded server.
+    ///
+    /// Returns whether all programs could be run, and both servers sent the same responses, except for known
+    /// differences. With `planted`, returns whether the comparison detected each deliberate defect. With
+    /// `print`, only prints the programs, and returns true.
     ///
     /// # Errors
-    /// Returns an error if a server does not start.
+    /// Returns an error if a server does not start, or if a program can't be run again to shorten it. With
+    /// `planted`, also returns an error if any program can't be run.
     pub(crate) fn run(&self, runtime: &Runtime) -> Result<bool> {
         if self.print {
             for seed in self.seeds.clone() {
@@ -143,8 +149,8 @@ impl Arguments {
     }
 }
 
-/// Runs the program of `seed`, and shortens the program as long as it still shows a difference that is not a
-/// known one.
+/// Runs the program of `seed`, a random sequence of requests. If the servers respond differently, removes
+/// parts of the program that are not needed for a difference. Known differences do not count.
 ///
 /// Returns the shortened program and its difference. If the whole program shows no such difference, returns
 /// the whole program and `None`.

@@ -27,16 +27,17 @@ use crate::{
 /// Time limit of a response. A busy kube-apiserver responds within 5 s.
 const RESPONSE_MAX: Duration = Duration::from_secs(30);
 
-/// Maximum time for which a case waits for the next event of a watch, or repeats a request.
+/// Maximum time for which a case waits for the next event of a watch, or for the expected status of a
+/// request that it repeats.
 const EVENT_MAX: Duration = Duration::from_secs(6);
 
 /// Pause between two repetitions of a request.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Time for which the program waits at the end of a case for each further event of a watch, to detect events
-/// that the case did not read.
+/// Maximum time to wait for each further event of a watch at the end of a case.
 ///
-/// Servers send the events of a write at once, so such an event arrives within this time.
+/// A case must read all events except bookmarks, so a further event is a mistake in the case. Servers send
+/// the events of a write immediately, so a further event arrives within this time.
 const MORE: Duration = Duration::from_millis(50);
 
 /// Parameter of a watch that allows bookmarks.

@@ -50,7 +50,7 @@ enum Running {
     },
 }
 
-/// Start of the version of kube-apiserver whose responses the cases contain.
+/// Required prefix of kube-apiserver's version. The cases contain the responses of this minor version.
 const VERSION: &str = "v1.36.";
 
 /// API group of roles.
@@ -135,7 +135,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Allows `user` to list and watch `resource`, a plural name of the core group, in `namespace`.
+    /// Allows `user` to list and watch `resource` in `namespace`. `resource` is the plural name of a
+    /// resource in the core API group, such as `configmaps`.
     pub(crate) async fn allow(&self, user: &str, resource: &str, namespace: &str) -> Result<()> {
         let verbs = ["list", "watch"];
         match &self.server {

@@ -78,7 +78,9 @@ pub(crate) fn texts(answers: &[Answer]) -> Vec<String> {
     answers.iter().map(|answer| names.text(answer)).collect()
 }
 
-/// Returns the JSON values of an answer, and whether each is the object of a bookmark.
+/// Returns the JSON values in an answer: the response body, or the objects of the events or lines.
+///
+/// The boolean of each value is true if the value is the object of a bookmark.
 fn values(answer: &Answer) -> Vec<(&Value, bool)> {
     match answer {
         Answer::Response(response) | Answer::Prepared(response) => match &response.body {
@@ -255,7 +257,8 @@ impl Names {
     /// Replaces the values that differ between runs, such as uids, in the member `metadata` of an object, a
     /// list or a bookmark. The table in the module's documentation lists the replacements.
     ///
-    /// `is_state` is whether the metadata is of a list or a bookmark.
+    /// `is_state` is true for a list or a bookmark. Their revision is that of the server's state, not of one
+    /// object.
     fn metadata(&self, metadata: &Value, is_state: bool) -> Value {
         let mut renamed = self.renamed(metadata, false);
         if let Some(revision) = revision(metadata) {
@@ -291,8 +294,9 @@ impl Names {
         shortened(text)
     }
 
-    /// Replaces the same values as [`Self::in_text`], and revisions with `<revision>`, in a member `message`
-    /// of an object, such as a `Status`, or in a line about an informer.
+    /// Replaces revisions with `<revision>`, and other values as [`Self::in_text`] does.
+    ///
+    /// `text` is the member `message` of a JSON object, such as a `Status`, or a line about an informer.
     fn message(&self, text: &str) -> String {
         let mut text = self.in_text(text);
         for before in [

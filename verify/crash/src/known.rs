@@ -27,7 +27,8 @@ struct History {
     open: Open,
 }
 
-/// The pending write of one object, which the server may have stored without a response.
+/// The pending write of one object, if any. No response has been received, so the server may or may not have
+/// stored this write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Open {
     /// No write is pending.
@@ -51,7 +52,8 @@ impl Known {
 
     /// Records that the server acknowledged a write.
     ///
-    /// `value` is the number stored in the object and the object's new revision, or `None` for a deletion.
+    /// `value` is a pair: the number stored in the object, and the object's new revision. It is `None` for a
+    /// deletion.
     pub(crate) fn done(&mut self, key: &Key, value: Option<(u64, u64)>) {
         let history = self.0.entry(key.clone()).or_default();
         history.acknowledged = value;
@@ -140,8 +142,8 @@ mod tests {
         }
     }
 
-    /// Returns the states of one object. In the acknowledged state, the object contains the number 1 and has
-    /// revision 5. The pending write is `open`.
+    /// Returns the expected states of one object for a test. The last acknowledged write stored the number 1
+    /// at revision 5. The pending write is `open`.
     fn known(open: Open) -> Known {
         let mut known = Known::default();
         known.tried(&key("a"), Some(1));

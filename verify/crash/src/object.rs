@@ -78,8 +78,8 @@ impl Seen {
     /// Parses an object from the server's JSON.
     ///
     /// # Errors
-    /// Returns an error if a part of the object is missing or invalid, or if the text in the `padding`
-    /// annotation contains anything except repetitions of the number.
+    /// Returns an error if a part of the object is missing or invalid. The annotation `padding` is invalid
+    /// if it contains anything except repetitions of the number in the annotation `value`.
     pub(crate) fn read(kind: usize, object: &Value) -> Result<Self> {
         let metadata = &object["metadata"];
         let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -63,9 +63,10 @@ impl Revisions {
         (after + 1..=last).find(|revision| !self.changes.contains_key(revision))
     }
 
-    /// Returns the revisions of received changes to objects of one kind, after `after` and up to `last`.
+    /// Returns the revisions of the changes to objects of one kind that clients have received.
     ///
-    /// `kind` is an index in [`KINDS`](crate::object::KINDS).
+    /// The revisions are greater than `after` and at most `last`. `kind` is an index in
+    /// [`KINDS`](crate::object::KINDS).
     pub(crate) fn between(&self, kind: usize, after: u64, last: u64) -> Vec<u64> {
         if after >= last {
             return Vec::new();

@@ -41,19 +41,20 @@ const WRITERS: usize = 4;
 /// Number of writes that each writer completes before a [`Moment::Calm`] kill, at which no write is pending.
 const CALM_WRITES: usize = 10;
 
-/// Maximum number of kills in the search for one planted server bug.
+/// Maximum number of times that the server is killed until the checks detect one planted server bug.
 const BUG_LIVES: u64 = 60;
 
 /// Number of kills in a full run. A run with at least this number must increase every counter in
 /// [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
-/// Number of server processes after which a client enlarges the database file again.
+/// Number of server processes after which a client makes the database file large and mostly empty again.
 ///
-/// The following processes then compact the large file.
+/// The following server processes compact the file during their start.
 const BLOATED_EVERY: u64 = 100;
 
-/// Number of consecutive server processes that are killed while they compact a large file.
+/// Number of consecutive server processes that are killed during their start, after the database file was
+/// made large and mostly empty. The kills can interrupt the compaction of the file.
 const BLOATED_STARTS: u64 = 8;
 
 /// Maximum time from a server process's start to its kill.
@@ -82,13 +83,13 @@ pub(crate) struct Arguments {
 /// The time at which a server process is killed.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// This duration after the process's start, even if the server does not listen yet.
+    /// Killed this duration after the process's start, even if the server does not listen yet.
     Starting(Duration),
-    /// After the server has acknowledged this number of writes.
+    /// Killed after the server has acknowledged this number of writes.
     Acknowledged(usize),
-    /// This duration after the server has started to listen.
+    /// Killed this duration after the server has started to listen.
     Within(Duration),
-    /// After every writer has completed a fixed number of writes, [`CALM_WRITES`].
+    /// Killed after every writer has completed [`CALM_WRITES`] writes.
     Calm,
 }
 
@@ -354,8 +355,9 @@ impl Lives {
         })
     }
 
-    /// Checks that the restarted server `ready` has all acknowledged writes, and returns a client of the
-    /// server.
+    /// Checks that a restarted server has all acknowledged writes, and returns a client of the server.
+    ///
+    /// `ready` contains the server's address and its revision at the start.
     async fn look(&mut self, ready: Ready) -> Result<Client> {
         self.address = ready.address;
         self.notes.revisions.lock().started(ready.revision)?;

@@ -22,6 +22,8 @@ use crate::{
 const AT_ONCE: usize = 250;
 
 /// Maximum number of sequences per batch if client-go sends HTTP requests, to which this program responds.
+///
+/// The oracle then receives one sequence at a time.
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.
@@ -100,7 +102,8 @@ impl Bench {
         Ok(tally)
     }
 
-    /// Shortens the sequence of a finding while the sequence still shows a difference.
+    /// Replaces the sequence of a finding with a shorter sequence for which the comparison still fails, if
+    /// there is one.
     ///
     /// # Errors
     /// Returns an error if an oracle, the Go process of a client-go version, has ended.
@@ -246,9 +249,10 @@ impl Told {
         outcomes.collect()
     }
 
-    /// Returns the first failure in [`Told::outcomes`], if any.
+    /// Returns the failure of the comparison, if any.
     ///
-    /// The outcome for the newest version of client-go is first.
+    /// If the comparison fails for several versions of client-go, returns the failure for the newest of
+    /// them.
     pub(crate) fn failure(&self, component: &Component, sequence: &Sequence) -> Option<Failure> {
         let outcomes = self.outcomes(component, sequence);
         outcomes

@@ -17,7 +17,8 @@ use crate::sequence::Thing;
 /// The Rust type of all cached objects.
 pub(crate) type K = ConfigMap;
 
-/// Converts a randomly drawn object into a `ConfigMap`, whose `data` maps index names to index values.
+/// Converts a randomly drawn object into a `ConfigMap`. Its `data` maps each index name to the object's
+/// values in this index.
 pub(crate) fn live(thing: &Thing) -> K {
     let (namespace, name) = match thing.key.split_once('/') {
         Some((namespace, name)) => (Some(namespace.to_owned()), name),
@@ -52,7 +53,7 @@ pub(crate) fn deleted(thing: &Thing) -> Deleted<K> {
     Deleted::Known(object(thing))
 }
 
-/// Returns a tombstone of a randomly drawn object, as for a missed deletion.
+/// Returns the deletion of a randomly drawn object as a tombstone (`DeletedFinalStateUnknown` in client-go).
 pub(crate) fn missed(thing: &Thing) -> Deleted<K> {
     Deleted::FinalStateUnknown {
         name: name(&thing.key),

@@ -37,7 +37,7 @@ pub(crate) struct Component {
 /// A function that creates the [`Counterpart`], a fake API server for client-go, for one sequence.
 pub(crate) type NewCounterpart = fn(&Sequence) -> Box<dyn Counterpart>;
 
-/// An operation to which the library and client-go gave different answers.
+/// An operation for which the answers of the library and of client-go differ.
 pub(crate) struct Moment<'a> {
     /// The sequence that contains the operation.
     pub(crate) sequence: &'a Sequence,
@@ -54,9 +54,9 @@ pub(crate) struct Moment<'a> {
 /// one operation differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// One intentional difference. Later answers are still compared.
+    /// One intentional difference. The comparison continues with the next operation.
     Here(&'static str),
-    /// Several intentional differences. The later answers of the sequence are still compared.
+    /// Several intentional differences. The comparison continues with the next operation.
     Several(Vec<&'static str>),
     /// One intentional difference. Later answers of the sequence are not compared, because the library and
     /// client-go have different states after the difference.

@@ -30,7 +30,8 @@ pub(crate) struct Coverage {
     compared: Counts<(Version, &'static str)>,
     /// Number of occurrences of each intentional difference, by name.
     accepted: Counts<&'static str>,
-    /// By behavior: how often each intentional difference occurred in operations with this behavior.
+    /// Maps each behavior to the intentional differences that occurred in operations with this behavior,
+    /// with their counts.
     differing: BTreeMap<&'static str, Counts<&'static str>>,
 }
 
@@ -86,7 +87,8 @@ impl Coverage {
         self.compared.of(&(version, behaviour))
     }
 
-    /// Returns the names of the intentional differences that occurred in operations with this behavior.
+    /// Returns the names of the intentional differences from client-go that occurred in operations with the
+    /// library behavior `behaviour`.
     pub(crate) fn divergences(&self, behaviour: &str) -> Vec<&'static str> {
         let counts = self.differing.get(behaviour).into_iter();
         counts

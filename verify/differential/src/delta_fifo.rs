@@ -40,8 +40,8 @@ const EMIT_REPLACED: &str = "emit_replaced";
 /// Name of a setting of a generated sequence of operations. With this setting, some operations put popped
 /// deltas back into the queue. Only client-go 0.32 supports such operations.
 const REQUEUE: &str = "requeue";
-/// Name of a setting of a generated sequence of operations. With the setting, `pop` operations call
-/// `pop_batch` instead of `pop_unit`.
+/// Name of a setting of a generated sequence of operations. If a sequence has this setting, its `pop`
+/// operations call `pop_batch` instead of `pop_unit`.
 const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a queued key";
@@ -399,7 +399,8 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
 
     /// Pops the deltas of one object and returns them as text.
     ///
-    /// If `refuses` is true, puts the deltas back into the queue.
+    /// If `refuses` is true, puts the deltas back into the queue. This corresponds to `ErrRequeue` in
+    /// client-go.
     fn pop(&mut self, refuses: bool) -> Answer {
         let Some(popped) = self.next() else {
             self.seen

@@ -116,9 +116,9 @@ impl Operation {
         }
     }
 
-    /// Returns the operation with a numeric argument: a duration or a count.
+    /// Returns the operation with a numeric argument.
     ///
-    /// The verb determines which of the two it is, and the unit.
+    /// The verb determines whether the number is a duration or a count, and the unit of the number.
     pub(crate) fn number(self, number: u64) -> Self {
         Self { number, ..self }
     }

@@ -47,7 +47,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Answers the requests of client-go while the oracle process runs a sequence.
+/// A fake API server, which responds to client-go's requests while the oracle process runs a sequence.
 pub(crate) trait Counterpart {
     /// Processes a line of the oracle process, and returns the response line, if one is expected.
     ///
@@ -55,10 +55,10 @@ pub(crate) trait Counterpart {
     /// Returns an error if the line is malformed.
     fn hear(&mut self, line: &str) -> Result<Option<String>>;
 
-    /// Ends the sequence, and returns `answers` with the data that `self` recorded.
+    /// Ends the sequence. Adds the data that `self` recorded for each operation to the operation's answer,
+    /// and returns the answers.
     ///
-    /// `answers` has one element per operation. Each returned element also contains the data recorded for
-    /// that operation.
+    /// `answers` has one element per operation.
     fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
 }
 
@@ -152,7 +152,7 @@ impl Oracle {
     /// Runs one sequence on client-go, with `counterpart` as the API server of client-go.
     ///
     /// The oracle process sends each request of client-go as a line of text, and `counterpart` responds. The
-    /// process also sends a line when the next turn of an operation is due, and when client-go has closed a
+    /// process also sends a line when an operation or its second part is due, and when client-go has closed a
     /// response body.
     ///
     /// # Errors

@@ -45,7 +45,8 @@ bugs! {
 pub(crate) trait Inner: Queue<K> {
     /// Returns whether the queue contains changes of this object.
     ///
-    /// A queue of the type `InOrder` always returns false, because its planted bugs do not use the result.
+    /// Only the bug `QueuedOnlyDeleteIgnored` of `DeltaFifo` uses the result. An `InOrder` queue always
+    /// returns false.
     fn has(&self, name: &ObjectName) -> bool;
 }
 
@@ -147,13 +148,14 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
     }
 }
 
-/// The operations of a `DeltaFifo` in addition to [`Queue`], with or without a planted bug.
+/// The operations of a `DeltaFifo` that [`Queue`] does not contain. Implemented for the correct `DeltaFifo`,
+/// and for [`Faulty`], which adds a planted bug.
 pub(crate) trait Fifo: Queue<K> {
     /// Returns the `DeltaFifo` without the planted bug.
     fn inner(&self) -> &DeltaFifo<K>;
     /// Pops the deltas of one object.
     fn pop_unit(&mut self) -> Option<Popped<K>>;
-    /// Puts popped deltas back into the queue, and returns whether it accepted them.
+    /// Puts popped deltas back into the queue, and returns whether the queue accepted the deltas.
     fn put_back(&mut self, popped: Popped<K>) -> bool;
     /// Returns `has_synced` of the queue. With a planted bug, the result can be true too early.
     fn synced(&self) -> bool;
@@ -197,10 +199,10 @@ impl Fifo for Faulty<DeltaFifo<K>> {
     }
 }
 
-/// The operations of an `InOrder` queue that [`Queue`] does not contain. The implementing queues are the
-/// correct `InOrder` and an `InOrder` with a planted bug.
+/// The operation of an `InOrder` queue that [`Queue`] does not contain. Implemented for the correct
+/// `InOrder`, and for [`Faulty`], which adds a planted bug.
 pub(crate) trait Ordered: Queue<K> {
-    /// Returns `has_synced` of the queue, which a planted bug can set too early.
+    /// Returns `has_synced` of the queue. With a planted bug, the result can be true too early.
     fn synced(&self) -> bool;
 }
 
@@ -271,7 +273,8 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
     }
 }
 
-/// The operations of a store, with or without a planted bug, that test sequences use.
+/// The operations of a store in test sequences. Implemented for the correct store, and for [`FaultyStore`],
+/// which adds a planted bug.
 pub(crate) trait Store {
     /// Returns the handle that reads the store.
     fn read(&self) -> &Indexer<K>;

@@ -205,7 +205,8 @@ fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> 
 
 /// Adds random object changes to an operation that ends the watch.
 ///
-/// The ended watch does not deliver the events of these changes.
+/// The ended watch does not deliver the events of these changes. Therefore, the reflector can receive the
+/// changes only through a list or a new watch.
 fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     let changes = draw.number(1..=4);
     let batch = (0..changes).map(|_| {
@@ -269,10 +270,11 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// Text that separates the requests of an operation's first turn from those of its second turn.
+/// Text in an answer that separates the requests after the first turn of an operation from the requests
+/// after the second turn.
 ///
-/// The first turn changes objects and injects faults. The second turn only injects faults. After each turn,
-/// virtual time passes.
+/// A turn is a part of an operation, after which virtual time passes. An operation has one or two turns.
+/// Each turn can inject faults, and the first turn can also change objects.
 const THEN: &str = "then";
 
 /// Returns an operation's answer: the requests that followed, and the store's content.

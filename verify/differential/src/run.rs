@@ -63,9 +63,11 @@ pub(crate) struct Arguments {
     counts: bool,
 }
 
-/// Compares the library with client-go, or tests whether the comparison finds the planted bugs.
+/// Compares the library with client-go. With `--planted`, tests instead whether the comparison finds planted
+/// bugs, which are deliberate defects.
 ///
-/// Planted bugs are deliberate defects. Returns whether the library passed, or all planted bugs were found.
+/// Returns `true` if all comparisons and checks passed. With `--planted`, returns `true` if all planted bugs
+/// were found.
 ///
 /// # Errors
 /// Returns an error if a program that runs client-go fails, or if a file can't be read or written.

@@ -36,7 +36,7 @@ pub(crate) struct Operation {
     pub(crate) text: String,
     /// A second text argument, such as the name of an index; may be empty.
     pub(crate) index: &'static str,
-    /// A duration or a count; the verb determines which, and the unit.
+    /// A number whose meaning and unit depend on `verb`, such as a duration or a count.
     pub(crate) number: u64,
 }
 
@@ -60,7 +60,8 @@ pub(crate) struct Limiter {
     /// A duration in nanoseconds. It depends on `kind`: base delay (`exponential`), fast delay
     /// (`fast_slow`), time per token (`bucket`) or maximum wait (`max_wait`).
     pub(crate) first: u64,
-    /// A duration in nanoseconds: maximum delay (`exponential`) or slow delay (`fast_slow`).
+    /// A duration in nanoseconds. It depends on `kind`: maximum delay (`exponential`) or slow delay
+    /// (`fast_slow`).
     pub(crate) second: u64,
     /// A count: number of fast attempts (`fast_slow`) or burst (`bucket`).
     pub(crate) count: u32,
@@ -78,12 +79,12 @@ pub(crate) enum Answer {
     Set(Vec<String>),
 }
 
-/// The result of an operation on the library, and the behaviors that occurred in the operation.
+/// The library's answer to one operation, and the behaviors that the library showed, for the coverage report.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// The answer, which is compared with client-go's answer.
     pub(crate) answer: Answer,
-    /// Names of the behaviors for the coverage report, such as "Pop of an empty queue".
+    /// Names of the behaviors that the library showed in this operation, such as "Pop of an empty queue".
     pub(crate) seen: Vec<&'static str>,
 }
 
@@ -110,7 +111,9 @@ impl Answer {
         Self::said(if yes { "yes" } else { "no" })
     }
 
-    /// Creates the answer of an operation that can fail, without the error text.
+    /// Creates the answer `ok` or `error`, depending on `result`.
+    ///
+    /// The answer omits the error text, because client-go and the library use different texts.
     pub(crate) fn accepted<T, E>(result: &Result<T, E>) -> Self {
         // client-go and the library use different error texts.
         Self::said(if result.is_ok() { "ok" } else { "error" })

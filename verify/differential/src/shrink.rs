@@ -73,7 +73,9 @@ fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     }
 }
 
-/// Runs the sequence `other`, and returns whether it fails. If it fails, stores it in `finding`.
+/// Runs the sequence `other`, and returns whether the sequence fails.
+///
+/// Stores a failing sequence and its failure in `finding`.
 fn still_fails(finding: &mut Finding, mut other: Sequence, judge: Judge<'_>) -> Result<bool> {
     let Some(failure) = judge(&other)? else {
         return Ok(false);

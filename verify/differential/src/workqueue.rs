@@ -202,7 +202,7 @@ fn without_drains(answer: &Answer) -> (String, usize) {
     (other.concat(), drained.len())
 }
 
-/// Returns the number of completed calls of `ShutDownWithDrain` in the answers.
+/// Returns how many calls of `ShutDownWithDrain` have returned, according to the events in `answers`.
 fn returned<'a>(answers: impl Iterator<Item = &'a Answer>) -> usize {
     answers.map(|answer| without_drains(answer).1).sum()
 }

@@ -95,7 +95,7 @@ async fn answer(mut server: Server, request: Request<Bytes>) -> Answer {
     answer
 }
 
-/// Returns whether a path, whose letters may be escaped, is that of an OpenAPI document.
+/// Returns whether `path`, which can contain percent-encoded characters, starts with `/openapi`.
 fn is_openapi(path: &str) -> bool {
     let decoded = form_urlencoded::parse(path.as_bytes()).next();
     decoded.is_some_and(|(path, _)| path.starts_with("/openapi"))

@@ -27,9 +27,10 @@ pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// Returns the folder in which a run of `target` saves the input that it executes, and the input that failed.
+/// Returns the folder to which a run of `target` writes the files `current` and `failure`.
 ///
-/// Creates the folder if it is missing.
+/// `current` contains the input that the run currently executes. `failure` contains the shortened input that
+/// failed. Creates the folder if it is missing.
 ///
 /// # Errors
 /// Returns an error if the folder can't be created.

@@ -15,10 +15,11 @@ const ACCIDENTS: usize = 6;
 /// an input.
 const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
 
-/// Returns a randomly mutated copy of an input in `pool`. A mutation can insert one of `words`.
+/// Returns a randomly mutated copy of an input in `pool`.
 ///
-/// The first `first` inputs of `pool` are the corpus, and the others are mutated inputs. On average, at least
-/// half of the calls mutate a corpus input, because most mutated inputs are invalid.
+/// `words` is the dictionary of the fuzz target: texts that mutations insert into inputs. `pool` starts with
+/// the inputs of the corpus, and `first` is their number. On average, at least half of the calls mutate a
+/// corpus input, because most mutated inputs are invalid.
 ///
 /// # Panics
 /// Can panic if `first` is 0.

@@ -49,8 +49,8 @@ pub(crate) struct Arguments {
     /// Also run mutations seeded by this text, for example by the commit's id
     #[arg(long, value_name = "TEXT")]
     fresh: Option<String>,
-    /// Number of seconds, from the start of a target, after which it receives no further mutated input; the
-    /// time for the corpus counts too
+    /// Start no further mutated input of a target after this number of seconds, including the time for its
+    /// corpus
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
     /// Run the named target only on this input, such as a saved failure

@@ -33,7 +33,7 @@ pub struct Target {
     pub run: fn(&[u8], Option<Bug>) -> String,
     /// Texts that mutations insert into inputs.
     pub dictionary: &'static [&'static str],
-    /// Number of mutated inputs in a default run. A debug build needs a few seconds for them.
+    /// Number of mutated inputs in a default run, which takes a few seconds in a debug build.
     pub runs: u32,
 }
 

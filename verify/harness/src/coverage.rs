@@ -8,7 +8,9 @@ use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
 use crate::seeds::Origin;
 
-/// Each required behavior must occur at least once in this number of runs with fixed seeds, on average.
+/// Number of runs with fixed seeds per required occurrence of a behavior.
+///
+/// For example, each required behavior must occur at least 25 times in 500 runs.
 const ONCE_PER: usize = 20;
 
 /// Number of occurrences of each behavior.

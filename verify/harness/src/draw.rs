@@ -6,8 +6,9 @@ use fastrand::Rng;
 
 /// A random number generator with methods that draw choices.
 ///
-/// The probabilities in the arguments of a call do not affect how many random numbers the call draws, so a
-/// changed probability does not change later choices.
+/// The percentages in calls of [`chance`](Choose::chance) and [`subset`](Choose::subset) do not affect the
+/// state of the generator after the call. A changed percentage therefore does not by itself change later
+/// choices.
 pub trait Choose {
     /// Returns the random number generator.
     fn random(&mut self) -> &mut Rng;

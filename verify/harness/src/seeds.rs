@@ -17,7 +17,7 @@ use crate::report::workspace;
 /// Number of fresh seeds that are derived from one text.
 const FRESH: u64 = 500;
 
-/// The options that select what a program runs. At least one of them is required.
+/// Command-line options that select the seeds or the planted bugs to run. At least one option is required.
 #[derive(Clone, Debug, Args)]
 #[group(required = true, multiple = true)]
 pub struct Selection {
@@ -30,8 +30,7 @@ pub struct Selection {
     /// Run 500 seeds derived from this text, for example from the commit's id
     #[arg(long, value_name = "TEXT")]
     pub fresh: Option<String>,
-    /// Insert each deliberate bug into the tested code in turn, and require that the program finds it; the
-    /// only value is `all`
+    /// Insert each deliberate bug in turn, and check that this command finds it; the only value is `all`
     #[arg(long, value_parser = ["all"])]
     pub planted: Option<String>,
 }
@@ -95,7 +94,7 @@ impl<J: DeserializeOwned + Default> Fixed<J> {
 }
 
 impl<J> Fixed<J> {
-    /// Returns the seeds of the range `all`, followed by the seeds in the argument `joined`.
+    /// Returns the seeds in the range [`all`](Self::all), followed by the seeds in the argument `joined`.
     pub fn and(&self, joined: &[u64]) -> Vec<u64> {
         self.all.clone().chain(joined.iter().copied()).collect()
     }

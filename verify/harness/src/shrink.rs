@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
-/// Removes as many elements as possible from an input that must still fail.
+/// Removes as many elements as possible from an input, such that the input still fails.
 ///
-/// `without` removes a range of elements and returns the number of remaining elements. If the input would not
-/// fail without the range, `without` keeps the range and returns `None`.
+/// `length` is the number of elements. In each attempt, this function calls the closure `without` with a
+/// range of element indexes. If the input also fails without this range, the closure must remove the range
+/// and return the number of remaining elements. Otherwise, the closure must leave the input unchanged and
+/// return `None`.
 ///
 /// # Errors
 /// Returns the first error of `without`, which ends the search.

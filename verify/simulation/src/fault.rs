@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-/// Maximum recovery time, in seconds, if the informer backs off once: at most 30 s, doubled by jitter.
+/// Maximum recovery time, in seconds, if the informer backs off once.
+///
+/// A backoff pause lasts at most 30 s without jitter, and jitter at most doubles the pause.
 const ONE_PAUSE: u64 = 60;
 
 /// Maximum number of seconds by which the fault "answers delayed" delays a response.
@@ -83,7 +85,7 @@ impl Fault {
         }
     }
 
-    /// Returns a fault of the kind `name`. Each call with this name returns the same fault.
+    /// Returns a fault of the kind `name`, with the same plan in every call.
     ///
     /// # Panics
     /// Panics if no kind has this name.
@@ -138,9 +140,9 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
     Kind { harm, ..kind }
 }
 
-/// Number of requests that a fault affects if it must stay active until all faults are cleared.
+/// Number of requests that a fault affects if the fault must not end before all faults are cleared.
 ///
-/// An informer sends fewer requests before the faults are cleared.
+/// An informer sends fewer requests than this number until all faults are cleared.
 const WITHOUT_END: u32 = 60;
 
 /// All kinds of faults.

@@ -31,7 +31,8 @@ struct Heard {
     ///
     /// They may if the informer lists several namespaces separately, or if the handler has a filter.
     begins_early: bool,
-    /// Whether an injected fault can cause updates whose old and new objects are equal.
+    /// Whether an update may have equal old and new objects, because of an injected fault; see
+    /// [`History::lied`].
     lied: bool,
     lines: Vec<String>,
     /// Description of the first inconsistent event; `None` if all events were consistent.
@@ -101,8 +102,10 @@ impl History {
         self.0.lock().resynced.clone()
     }
 
-    /// Permits updates whose old and new objects are equal. Must be called if an injected fault can cause
-    /// such updates.
+    /// Permits updates whose old and new objects are equal.
+    ///
+    /// Must be called if the server sends wrong or repeated events, loses or reorders events, or returns to
+    /// an older state. Each of these faults can cause such updates.
     pub(crate) fn lied(&self) {
         self.0.lock().lied = true;
     }

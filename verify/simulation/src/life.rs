@@ -159,8 +159,8 @@ pub(crate) enum Act {
     Join(Handler),
     /// Removes a handler other than the first. Does nothing if there is no such handler.
     ///
-    /// The handlers other than the first are counted from 0, in the order of their registration. This number,
-    /// modulo their count, selects the handler to remove.
+    /// The removable handlers are in the order of their registration. The number in this variant, modulo the
+    /// number of removable handlers, is the index of the removed handler among them.
     Leave(usize),
     /// Adds an index to the informer.
     AddIndex,

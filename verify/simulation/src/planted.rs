@@ -71,9 +71,10 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> EventHandler<K> for Late<H> {
     }
 }
 
-/// Returns whether a snapshot of the cache still contains `object` in the same state.
+/// Returns whether a snapshot of the cache still contains the handle `object`, which failed to decode.
 ///
-/// With [`Bug::BrokenUncounted`], only the name and the revision must be the same.
+/// With [`Bug::BrokenUncounted`], also returns `true` if the snapshot contains another handle with the same
+/// name and revision. The result then imitates an informer that does not replace the old handle.
 pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object<K>) -> bool {
     let kept = snapshot.get(object.object_name());
     let is_kept = kept.is_some_and(|kept| kept.is_same(object));
@@ -88,9 +89,10 @@ pub(crate) fn third(value: u32) -> String {
     (value % 3).to_string()
 }
 
-/// Returns the index function of the index `third`, for an object's name and label `v`.
+/// Returns the function that computes the value of the index `third`.
 ///
-/// With [`Bug::StaleIndexValue`], the function uses the first label that it received for the name.
+/// The arguments of this function are the name of an object and the number in its label `v`. With
+/// [`Bug::StaleIndexValue`], the function always uses the first number that it received for the name.
 pub(crate) fn index_function(bug: Option<Bug>) -> impl Fn(&str, u32) -> String + Send + Sync {
     let first = Mutex::new(BTreeMap::new());
     move |name, value| {

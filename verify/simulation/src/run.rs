@@ -88,9 +88,7 @@ struct Tally {
     traces: Vec<(u64, Vec<String>)>,
 }
 
-/// Simulates the runs of all seeds.
-///
-/// With `first_only`, no further run starts after a failure.
+/// Simulates one run per seed. If `first_only` is true, no further run starts after a run has failed.
 fn live_all(
     seeds: &[u64],
     arguments: Option<&Arguments>,

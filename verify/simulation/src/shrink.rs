@@ -6,9 +6,11 @@ use harness::shrink::leave_out;
 
 use crate::{life::Life, world::Wrong};
 
-/// Removes unneeded steps from `life`, and returns the failure of the shortened run.
+/// Removes from `life` the steps that are not needed for a failure.
 ///
-/// `judge` simulates a run, and returns its failure, if any.
+/// Returns the failure of the shortened run.
+///
+/// `wrong` is the failure of the unshortened run. `judge` simulates a run, and returns its failure, if any.
 pub(crate) fn shrink(
     life: &mut Life,
     mut wrong: Wrong,
@@ -26,7 +28,9 @@ pub(crate) fn shrink(
     wrong
 }
 
-/// Removes each step from `life` whose index in the unshortened run is not in `places`.
+/// Keeps only the steps of `life` whose numbers are in `places`.
+///
+/// The number of a step is its index in the unshortened run.
 pub(crate) fn keep(life: &mut Life, places: &[usize]) {
     life.steps.retain(|(at, _)| places.contains(at));
 }

@@ -31,6 +31,8 @@ pub(crate) struct Truth {
     /// can therefore have several entries.
     seen: BTreeMap<u64, Vec<States>>,
     /// Objects that existed when the informer started, and have not changed since.
+    ///
+    /// The simulation checks that a synced informer has all of them.
     lasting: States,
 }
 
@@ -179,7 +181,9 @@ impl Truth {
         Some(seen.iter().any(|states| part(states, namespace) == *have))
     }
 
-    /// Returns the state that was recorded last at exactly this revision; `None` if no state was recorded.
+    /// Returns the state that was recorded for `revision`, or the last one if several states were recorded.
+    ///
+    /// Returns `None` if no state was recorded for this revision.
     pub(crate) fn at(&self, revision: u64) -> Option<&States> {
         self.seen.get(&revision)?.last()
     }

@@ -131,8 +131,8 @@ impl<S> Watched<S> {
     /// Wraps `source`, and records its requests and response bodies in `wire`.
     ///
     /// `compared` is whether the informer periodically compares its cache with the server. If `compared` is
-    /// false, `wire` records an error when a request for a list or a streaming list directly follows a watch
-    /// event that [`OLD_OBJECT`] marks.
+    /// false, `wire` records an error when a list or a streaming list directly follows a watch event that
+    /// [`OLD_OBJECT`] marks. Such an event must not cause a list, but a comparison can cause one.
     pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
         let pace = Arc::new(Mutex::new(Pace::new(compared)));
         Self { source, wire, pace }
@@ -196,8 +196,11 @@ struct Body {
     wire: Wire,
     /// Converter of the body to JSON; `None` if the body is JSON.
     converter: Option<Converter>,
-    /// Checker of the requests' order and backoff, to which this body reports each of its lines. `None` if
-    /// the body is not that of a watch or a streaming list.
+    /// Checker of the order and backoff of the requests.
+    ///
+    /// The checker is `None` unless the body is the response to a watch or to a streaming list.
+    ///
+    /// For each line, the body reports to the checker whether the line is an event that [`OLD_OBJECT`] marks.
     pace: Option<Arc<Mutex<Pace>>>,
     /// Whether this is a streaming list whose final bookmark has not arrived.
     is_listing: bool,

@@ -253,7 +253,7 @@ impl<'a, K: Stored> World<'a, K> {
         }
     }
 
-    /// Creates or updates an object, and returns the server's response, unless it is an error.
+    /// Creates or updates an object. Returns the server's response, or `None` if the response is an error.
     fn write(&mut self, written: Written) -> Option<Value> {
         let name = path(written.key);
         let answer = if self.server.get("v1", "pods", &name).is_some() {

@@ -79,9 +79,10 @@ impl Logs {
         }
     }
 
-    /// Reads the events that were logged since the last call, and compares them with the requests of `wires`.
+    /// Reads the events that were logged since the last call, and compares them with the requests in `wires`.
     ///
-    /// The keys of `wires` are the names of the wires.
+    /// A [`Wire`] records the requests of one source, which is one list and watch of an informer. The keys of
+    /// `wires` are the names of the sources.
     ///
     /// # Errors
     /// Returns an error if a log can't be read.
@@ -205,10 +206,10 @@ fn check(
 mod tests {
     use super::*;
 
-    /// Returns the errors that the comparison finds in one line of an audit log.
+    /// Compares one line of an audit log with a [`Wire`], and returns the errors.
     ///
-    /// The line contains the audit id `id` and the query `query`, and is compared with a wire that has sent
-    /// one watch.
+    /// The wire has recorded one watch with the audit id `soak-large1.0-0`. The line contains the audit id
+    /// `id` and the query `query`.
     fn wrong(id: &str, query: &str) -> Vec<String> {
         let wire = Wire::new("large1.0");
         wire.record(Kind::Watch);

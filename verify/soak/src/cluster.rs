@@ -107,7 +107,7 @@ impl Cluster {
         Ok(config)
     }
 
-    /// Ends the servers and the proxies, removes their files, and checks the result.
+    /// Ends the servers and the proxies, removes their files, and checks that nothing is left.
     ///
     /// # Errors
     /// Returns an error if the first kube-apiserver or etcd still runs, or if the folder of the servers or

@@ -28,7 +28,9 @@ use crate::{
     writer::{Pause, Writers},
 };
 
-/// Number of revisions that a restored etcd skips, as etcd's documentation recommends.
+/// Number that is added to the snapshot's revision when etcd is restored with bumped revisions.
+///
+/// The number is so large that the server's revisions do not decrease. etcd's documentation recommends it.
 const BUMP: u64 = 1_000_000_000;
 
 /// Time for which the writers run between a snapshot and its restore. The restore reverts their writes.
@@ -36,23 +38,24 @@ const LOST: Duration = Duration::from_secs(5);
 
 /// Number of writes of unwatched objects between the snapshot and the next writes of watched objects.
 ///
-/// After etcd is restored from the snapshot, kube-apiserver writes objects of its own, such as leases. These
-/// writes use the revisions after the snapshot a second time. An informer can detect the restore only while
-/// the server's revision is lower than the informer's last revision. This number leaves enough time, because
-/// kube-apiserver makes fewer than 400 writes in [`PROBED_WITHIN`], the maximum time until every informer has
-/// checked for the restore.
+/// The revisions of these next writes are therefore more than 400 higher than the snapshot's revision. After
+/// the restore, the server continues at the snapshot's revision. An informer can detect the restore only
+/// until kube-apiserver's own writes, such as leases, have reached the informer's last revision.
+/// kube-apiserver makes fewer than 400 such writes in [`PROBED_WITHIN`], the time in which every informer
+/// checks for the restore.
 const GAP: usize = 400;
 
-/// Maximum time after the start of the restored server until the server has responded to a probe or a list
-/// request for each collection that an informer watches.
+/// Maximum time from the start of the restored server until every source has checked for the restore.
 ///
-/// A probe is a list request for one object. For each collection, an informer sends no probe within a minute
-/// after the last answered probe. If a probe fails because the server is not ready, the informer sends the
-/// next one at least a minute later. If its connection is refused, the informer repeats it after a pause.
+/// A source is one list and watch of an informer. A source checks with a list request, or with a probe, which
+/// is a list request for one object. After the server has answered or rejected a probe, the next probe
+/// follows at least a minute later. If the connection of a probe is refused, the informer repeats the probe
+/// after a pause.
 const PROBED_WITHIN: Duration = Duration::from_secs(240);
 
-/// Maximum time until every informer watches again after the end of a server. A pause of a reflector lasts
-/// up to a minute.
+/// Maximum time from the end of a server until every informer watches again.
+///
+/// The time is sufficient for several pauses of a reflector, each of up to a minute.
 const WATCHED_WITHIN: Duration = Duration::from_secs(180);
 
 /// Duration of a stall. A client with HTTP/2 detects the stall after 45 s.
@@ -109,8 +112,8 @@ impl Failure {
     /// Returns a message if the sources did not react to the failure as expected, or `None` if they did.
     ///
     /// `sources` is the number of sources of all informers. `reconnected` is the number of sources that have
-    /// sent a request since the failure. `reasons` is the number of responses since the failure that required
-    /// a list.
+    /// sent a request since the failure. `reasons` is the number of responses since the failure after which a
+    /// source must list again, such as a 410.
     pub(crate) fn missing_effect(
         self,
         reconnected: usize,
@@ -235,12 +238,12 @@ impl Parts<'_> {
     }
 
     /// Restores etcd from an older snapshot, and waits until the server has responded to a probe or a list
-    /// request of every informer.
+    /// request of every source.
     ///
-    /// The server does not reject a watch from a revision that it has not reached, so a watch does not show
-    /// the restore. To detect the restore, an informer sends a probe: a list request for one object at the
-    /// informer's last revision or newer. The server rejects the probe until new writes have reached this
-    /// revision.
+    /// A source is one list and watch of an informer. A probe is a list request for one object at the
+    /// source's last revision or newer. The restored server rejects the probe while its own revision is
+    /// lower. A watch does not show the restore, because the server accepts a watch from a revision that it
+    /// has not reached.
     async fn restore_back(&mut self) -> Result<Pause> {
         let (pause, before) = self.restore(0).await?;
         let until = Instant::now() + PROBED_WITHIN;

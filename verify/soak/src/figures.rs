@@ -9,15 +9,15 @@ use crate::wire::{Kind, Sent, Wire};
 /// Width of the intervals in which reconnects are counted.
 const BUCKET: Duration = Duration::from_millis(100);
 
-/// Number of reconnects within one period of [`BUCKET`] that always count as spread over time.
+/// Number of reconnects within one period of [`BUCKET`] that [`Requests::is_spread`] always permits.
 ///
-/// A greater number counts as spread only if it is at most half of all reconnects. The large and the small
-/// informers are counted separately.
+/// A greater number is permitted if it is at most half of all reconnects. This rule applies separately to the
+/// large and to the small informers.
 const FEW: usize = 20;
 
-/// Counts the reconnects after a failure, either of all large informers or of all small informers.
+/// The reconnects after a failure, either of all large informers or of all small informers.
 ///
-/// A source is one list and watch of an informer. A source has reconnected if it has sent a request after the
+/// A reconnect is the first request that a source (one list and watch of an informer) sends after the
 /// failure. A small informer watches the pods of one node; all other informers are large.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
@@ -45,7 +45,10 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Counts the new requests of all `wires`. `before` contains the number of old requests of each wire.
+    /// Counts the requests that the sources have sent since the failure began.
+    ///
+    /// Each element of `wires` contains the requests of one source. The element of `before` at the same index
+    /// is the number of these requests that were sent before the failure.
     pub(crate) fn since(wires: &[Arc<Wire>], before: &[usize]) -> Self {
         let mut counted = Self::default();
         let mut reconnects: [Vec<Instant>; 2] = Default::default();
@@ -99,12 +102,12 @@ impl Requests {
         format!("{large}; {small}")
     }
 
-    /// Returns whether the reconnects of the informers are spread over time.
+    /// Returns whether the reconnects are spread over time, both for the large and for the small informers.
     ///
-    /// A reconnect is the first request that a source (one list and watch) sends after the failure. The large
-    /// and the small informers are two groups; a small informer watches the pods of one node. The reconnects
-    /// are spread if, in each group, each period of [`BUCKET`] contains at most [`FEW`] of the group's
-    /// reconnects, or at most half of them.
+    /// A reconnect is the first request that a source (one list and watch) sends after the failure. A small
+    /// informer watches the pods of one node. The reconnects of a group of informers are spread if no period
+    /// of [`BUCKET`] contains more than [`FEW`] of them. They are also spread if no period contains more than
+    /// half of them.
     pub(crate) fn is_spread(&self) -> bool {
         let is_spread =
             |group: &Group| group.busiest <= FEW || group.busiest * 2 <= group.reconnected;

@@ -1,8 +1,8 @@
 //! A TCP balancer between clients and kube-apiserver that can disturb the connections.
 //!
-//! Guarantees: without a disturbance, every byte is forwarded in order. A disturbance affects only
-//! connections that were opened before it began; [`Disturbance::Delay`] affects later ones too. Dropping the
-//! [`Proxy`] closes all connections.
+//! Guarantees: without a disturbance, every byte is forwarded in order. A disturbance affects the connections
+//! that are open when the disturbance begins. Only [`Disturbance::Delay`] also affects connections that are
+//! opened later. Dropping the [`Proxy`] closes all connections.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -171,7 +171,8 @@ impl Rules {
         }
     }
 
-    /// Returns the disturbance of the next chunk. Waits while the rules stall the connection.
+    /// Returns the disturbance of the next chunk. During a [`Disturbance::Stall`], waits until the stall
+    /// ends.
     async fn next(&mut self) -> Disturbance {
         loop {
             let disturbance = self.now();

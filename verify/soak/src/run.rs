@@ -26,8 +26,11 @@ use crate::{
     writer::Writers,
 };
 
-/// Maximum time, from the end of a failure or from the start of the informers, until all informers watch, and
-/// their caches and the objects that their handlers have received match the server.
+/// Maximum time until all informers have recovered, from the end of a failure or from the start of the
+/// informers.
+///
+/// An informer has recovered if its watches are open and its cache matches the server. The objects that its
+/// handlers have received must match too.
 ///
 /// A pause of a reflector lasts up to a minute, and a silent watch counts as broken after three minutes.
 const EQUAL_WITHIN: Duration = Duration::from_secs(300);
@@ -47,12 +50,15 @@ const MEASURED: Duration = Duration::from_secs(5);
 /// Lowest rate of writes per second.
 const RATE_MIN: f64 = 5.0;
 
-/// Maximum resident memory of this process after a failure, in percent of the resident memory after the first
-/// failure.
+/// Maximum resident memory of this process after an injected failure.
+///
+/// The unit is percent of the resident memory after the first injected failure of the run.
 const RESIDENT_MAX_PERCENT: u64 = 150;
 
-/// Maximum time from the stop of the informers until their tasks have ended, and then maximum further time
-/// until this process has no more tasks and sockets than before the informers were started.
+/// Maximum time from the stop of the informers until their tasks have ended.
+///
+/// The same maximum then applies again, until this process has no more tasks and sockets than before the
+/// start of the informers.
 const ENDED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Run informers against a real kube-apiserver and etcd that fail, and check them after each failure

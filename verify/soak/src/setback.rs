@@ -6,14 +6,18 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// Flag that is set while the server is set back and some informers may not have noticed it yet.
+/// Flag that is set from the restore of an older server state until the informers have recovered.
 ///
-/// The run, which sets the server back, and all handlers share this flag.
+/// If the informers do not recover in time, the flag is cleared at the end of this time.
+///
+/// While the flag is set, a handler may receive an object with a lower revision than before. The run sets the
+/// flag, and all handlers read it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setbacks(Arc<AtomicBool>);
 
 impl Setbacks {
-    /// Records with `true` that the server is set back, and with `false` that all informers have noticed it.
+    /// Sets the flag (`true`) before an older server state is restored, or clears it (`false`) after the
+    /// recovery.
     pub(crate) fn set(&self, active: bool) {
         self.0.store(active, Ordering::SeqCst);
     }

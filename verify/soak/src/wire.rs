@@ -34,7 +34,7 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// Reason of an error event or response with code 410.
 const EXPIRED: &[u8] = b"Expired";
 
-/// Part of the message of the response to a request for a revision that the server has not reached.
+/// Text in the error message for a requested revision that the server has not reached.
 const TOO_LARGE: &[u8] = b"Too large resource version";
 
 /// Name of the annotation of the bookmark that ends a streaming list.
@@ -132,8 +132,9 @@ struct Observed {
     unjustified: Vec<String>,
 }
 
-/// Whether the source may request a list. It may do so at the start and after each [`Reason`]. After a
-/// complete list, it needs another reason.
+/// Whether a source (one list and watch of an informer) may request a list.
+///
+/// A list is permitted at the start and after each [`Reason`], until a list is complete.
 #[derive(Debug)]
 struct Lists {
     justified: bool,
@@ -151,7 +152,8 @@ impl Default for Lists {
 }
 
 impl Lists {
-    /// Records a request, and returns `false` if the request starts a list that the source may not request.
+    /// Records a request, and returns `false` if the request starts a list that is not permitted; see
+    /// [`Lists`].
     fn sent(&mut self, kind: Kind) -> bool {
         match kind {
             Kind::List | Kind::Stream => {

@@ -4,7 +4,9 @@ use anyhow::{Result, bail};
 
 use super::shell;
 
-/// Forbidden languages of code blocks, because only commands in `sh` blocks are checked.
+/// Languages that a code block must not have.
+///
+/// Shell commands must be in `sh` blocks, because only the commands in `sh` blocks are checked.
 const OTHER_SHELLS: [&str; 4] = ["bash", "console", "shell", "zsh"];
 
 /// A shell command in a document, with its location.

@@ -112,7 +112,7 @@ fn session(text: &str) -> Option<Action> {
     }
 }
 
-/// Returns an error text for each command of `exceptions.rs` that is in no document.
+/// Returns an error text for each command that `exceptions.rs` lists, but that no Markdown file contains.
 fn unused(commands: &[Command]) -> impl Iterator<Item = String> {
     let texts: BTreeSet<_> = commands
         .iter()

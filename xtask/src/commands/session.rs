@@ -68,7 +68,9 @@ impl<'a> Session<'a> {
         self.finish(command, &command.text, RUN_MAX)
     }
 
-    /// Runs a command to its end with additional options, and returns a line for the report.
+    /// Runs a command to its end with additional options, which shorten the run.
+    ///
+    /// Returns a text for the report with the duration and the options.
     ///
     /// # Errors
     ///
@@ -135,7 +137,9 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Replaces [`ADDRESS`] in a command by `address`, and appends [`CURL_FAILS`] to a `curl` command.
+/// Prepares the text of a documented command for its execution.
+///
+/// Replaces the placeholder [`ADDRESS`] by `address`, and appends [`CURL_FAILS`] to a `curl` command.
 fn typed(text: &str, address: &str) -> String {
     let text = text.replace(ADDRESS, address);
     if text.starts_with("curl ") {

@@ -2,7 +2,9 @@
 //!
 //! Quotes over several lines and here-documents are not supported.
 
-/// Returns the commands in numbered lines of shell text, each with the number of its first line.
+/// Returns the commands in `lines`, each with the number of its first line.
+///
+/// Each element of `lines` is the number and the text of a line.
 pub(super) fn commands<'a>(
     lines: impl IntoIterator<Item = (usize, &'a str)>,
 ) -> Vec<(usize, String)> {

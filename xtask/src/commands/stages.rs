@@ -1,7 +1,7 @@
 //! Reads the commands in the stages of the CI script `.ci/run`.
 //!
-//! A stage runs a command if a line of the stage equals the command. The line may start with the prefix
-//! [`LIMITED`]. A line with additional options or variables is a different command.
+//! A stage runs a command if a line of the stage equals the command. The prefix [`LIMITED`] of a line is
+//! ignored. A line with additional options or variables is a different command.
 
 use super::shell;
 
@@ -39,7 +39,10 @@ impl std::fmt::Display for Stage {
 }
 
 impl Stages {
-    /// Parses the CI script; a function `stage_NAME` is a stage if `STAGES` or `FULL_STAGES` lists `NAME`.
+    /// Parses the CI script.
+    ///
+    /// A stage is a function `stage_NAME` whose `NAME` is in the list `STAGES` or `FULL_STAGES`. Other
+    /// functions are ignored.
     pub(super) fn parse(script: &str) -> Stages {
         let mut lists = Vec::new();
         let mut commands = Vec::new();

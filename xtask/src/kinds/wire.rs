@@ -3,13 +3,13 @@
 //! Field numbers and types come from the `generated.proto` files of the Go modules in [`MODULES`]. Proto
 //! files do not define which empty fields JSON omits. These rules come from the Go struct tags.
 //!
-//! The served kinds are those that a Kubernetes server serves by default. The table contains the messages of
-//! the served kinds, the messages in [`ROOTS`], and the messages that are types of fields in the table. The
-//! messages are sorted by name.
+//! The table contains the messages of the kinds that a Kubernetes server serves by default, and the messages
+//! in [`ROOTS`]. It also contains each message that is the type of a field of another message in the table.
+//! The messages are sorted by name.
 //!
-//! The input is two versions of the Go modules. The served kinds come from the earlier version. The
-//! messages and fields come from both versions. If both versions have a message or field, its JSON format
-//! comes from the earlier version. Otherwise, its JSON format comes from the version that has it.
+//! The input is the Go modules of two Kubernetes releases. The earlier release determines the served kinds.
+//! The later release adds messages and fields, for clients that use newer types. A message or field of both
+//! releases has the JSON format of the earlier release.
 //!
 //! It is an error if a field is only in the proto file or only in the Go struct. It is also an error if a
 //! type has a method `MarshalJSON` and is not in [`FORMS`].
@@ -70,9 +70,10 @@ const ROOTS: [(&str, &[&str]); 8] = [
     ),
 ];
 
-/// Protobuf messages whose Go type has a method `MarshalJSON`, with the name of their JSON format.
+/// Protobuf messages whose Go type has a method `MarshalJSON`, each with the name of its JSON format.
 ///
-/// The names are written to the table. The protobuf decoder and encoder implement the formats.
+/// The generated table of messages contains these names. The protobuf decoder and encoder implement the
+/// formats.
 const FORMS: [(&str, &str); 10] = [
     ("k8s.io.apimachinery.pkg.api.resource.Quantity", "quantity"),
     ("k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1", "json"),
@@ -124,12 +125,11 @@ struct Library {
     packages: BTreeMap<String, Package>,
 }
 
-/// Returns the text of the table of messages, with the messages and fields that a later version adds.
+/// Returns the text of the generated table of protobuf messages.
 ///
-/// The first elements of `versions` and `sources` belong to the version that defines the kinds and their JSON
-/// formats. The second elements belong to the later version.
-///
-/// `schema` is the generated table with the kinds of each OpenAPI definition.
+/// The first elements of `versions` and `sources` belong to one Kubernetes release. The second elements
+/// belong to a later release, from which the table takes only additional messages and fields. `schema` is the
+/// generated table of fields, which also contains the kinds of each OpenAPI definition.
 pub(super) fn table(versions: [&str; 2], sources: [&Sources; 2], schema: &str) -> Result<String> {
     let [mut library, mut later] = [Library::default(), Library::default()];
     for (library, sources) in [(&mut library, sources[0]), (&mut later, sources[1])] {
@@ -237,10 +237,11 @@ impl Library {
         Ok(table)
     }
 
-    /// Returns the format and the rows of the message `name`. `later` is the library of a later version.
+    /// Returns the JSON format of the message `name`, and one row per field.
     ///
-    /// Fields that only `later` contains get rows that are marked as added. If `self` does not contain the
-    /// message, the result is that of `later`.
+    /// `self` and `later` contain the messages of two Kubernetes releases. A field that only the later
+    /// release contains gets a row that is marked as added. If only the later release contains the message,
+    /// no row is marked.
     fn merged(&mut self, later: &mut Self, name: &str) -> Result<(&'static str, Vec<Row>)> {
         if !self.messages.contains_key(name) {
             return later.message(name);
@@ -294,10 +295,11 @@ impl Library {
         }
     }
 
-    /// Returns whether the field in `row` has a named slice type in Go, and is never omitted from JSON.
+    /// Returns whether Go writes `null` to JSON for the field in `row` if the protobuf bytes do not contain
+    /// the field.
     ///
-    /// An example is the field `verbs` of an `APIResource`. If the protobuf bytes do not contain such a
-    /// field, Go writes `null`.
+    /// Go does so for fields that have a named slice type and are never omitted from JSON. An example is the
+    /// field `verbs` of an `APIResource`.
     fn is_absent_list(&mut self, row: &Row) -> Result<bool> {
         let [_, _, value, presence] = &row.cells;
         let Some(target) = row.target.as_ref().filter(|target| *target == value) else {
@@ -312,7 +314,9 @@ impl Library {
     }
 }
 
-/// A row of the table, which describes one field. `target` is the message type of the field, if any.
+/// A row of the generated table, which describes one field of a protobuf message.
+///
+/// `target` is the message type of the field, if any.
 struct Row {
     cells: [String; 4],
     target: Option<String>,

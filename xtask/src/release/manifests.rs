@@ -1,6 +1,6 @@
 //! Checks that the manifests of published packages meet the requirements of crates.io and docs.rs.
 //!
-//! The module does not check whether crates.io knows a category. crates.io ignores unknown categories.
+//! The names of categories are not checked, because crates.io ignores unknown categories.
 
 use super::packages::Package;
 

@@ -15,7 +15,7 @@ use super::rust::{Source, tokens};
 
 const RULE: &str = "import-order";
 
-/// Folder of a crate's additional programs, which the rule does not check.
+/// Folder of a crate's additional programs. The rule `import-order` does not check these programs.
 const PROGRAMS: &str = "bin/";
 
 /// The top-level modules of a crate, in the order in which a crate root declares them.
@@ -47,7 +47,9 @@ impl Order<'_> {
     }
 }
 
-/// Returns a finding for each import that violates the rule, and for each file of an undeclared module.
+/// Returns a finding for each import that violates the rule `import-order`.
+///
+/// Also returns a finding for each file whose top-level module no crate root declares.
 pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
     Crate::all(sources)
         .iter()

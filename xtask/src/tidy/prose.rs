@@ -42,7 +42,8 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the findings of the rules `unfinished` and `narration` in a Markdown file.
+/// Checks a Markdown file for marks of unfinished work without an issue number, and for phrases that describe
+/// history. Returns the findings.
 pub(super) fn markdown(path: &str, markdown: &str) -> Vec<Finding> {
     text(path, &markdown::prose(markdown))
 }

@@ -70,7 +70,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Returns the line of `text` that contains the byte at `offset`, counted from 1.
+/// Returns the number of the line, counted from 1, that contains the byte of `text` at `offset`.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     1 + text[..offset].matches('\n').count()
 }

@@ -13,7 +13,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Number of consecutive idle intervals after which [`Meter::settle`] regards the process as settled.
 const QUIET_INTERVALS: u32 = 5;
 
-/// Maximum CPU time that the process uses in one [`INTERVAL`] if the interval counts as idle. The maximum is
+/// An [`INTERVAL`] counts as idle if the process uses at most this CPU time in the interval. The limit is
 /// above zero because kube-apiserver has background tasks.
 const QUIET: Duration = Duration::from_millis(20);
 
@@ -27,7 +27,7 @@ const IDLE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Meter {
     id: u32,
-    /// CPU time of the process without clients, in seconds per second.
+    /// CPU time that the process uses in one second of wall time when it has no clients, in seconds.
     idle: f64,
 }
 

@@ -29,9 +29,9 @@ const SERVER_CPU: &str = "server_list_cpu_s";
 const SERVER_PEAK: &str = "server_peak_kib";
 const EVENTS_CPU: &str = "events_cpu_s";
 
-/// Limit for the server's peak memory, as a multiple of the lowest peak memory of all kinds of initial list.
+/// Maximum peak memory of the server for a kind of initial list that [`chosen`] may select.
 ///
-/// [`chosen`] selects no kind of initial list that exceeds the limit.
+/// The value is a multiple of the lowest peak memory of all kinds (streaming, one list, or pages).
 const MEMORY_AT_MOST: f64 = 1.5;
 
 /// Returns all result tables as Markdown.
@@ -89,8 +89,8 @@ fn figures(clients: usize, samples: &Samples) -> String {
 ///
 /// `shown` formats a number. The median is omitted if its text equals the text of the minimum.
 ///
-/// If `less` is present, the minimum of `less` is subtracted from the minimum of `spread`, and the median of
-/// `less` from the median of `spread`. Negative differences count as zero.
+/// `less` is an optional baseline. Its minimum is subtracted from the minimum, and its median from the
+/// median. Negative differences count as zero.
 fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> String {
     let (least, median) = less.map_or((0.0, 0.0), |less| (less.least, less.median));
     let least = shown((spread.least - least).max(0.0));
@@ -146,11 +146,12 @@ fn who(name: &str) -> &str {
     name.rsplit_once(", ").map_or(name, |(who, _)| who)
 }
 
-/// The server's cost of one kind of initial list: the least CPU time of all runs in seconds, and the median
-/// of their peak memory in KiB.
+/// The cost of one kind of initial list for the server.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
+    /// Minimum CPU time of all runs, in seconds.
     cpu: f64,
+    /// Median peak memory of all runs, in KiB.
     peak: f64,
 }
 

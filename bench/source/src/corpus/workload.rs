@@ -79,7 +79,7 @@ const TEAMS: [&str; 16] = [
 
 const STAGES: [&str; 4] = ["canary", "prod", "staging", "test"];
 
-/// A generated Deployment, and the values from which the shared template of its objects is generated.
+/// A generated Deployment. All objects of the workload, such as pods, are generated from one template.
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) namespace: String,

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Test objects that Kubernetes encoded, compressed with gzip.
+/// A table of test objects that Kubernetes encoded. The table is compressed with gzip.
 ///
 /// Columns: `apiVersion/Kind`, protobuf in hexadecimal digits, JSON.
 const PAIRS: &[u8] = include_bytes!("../../../../crates/protobuf/src/corpus_v1_36.tsv.gz");

@@ -130,11 +130,12 @@ async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
     }
 }
 
-/// Returns the chunk lengths of Go's HTTP server for `writes`, with a buffer of `buffer` bytes.
+/// Returns the lengths of the chunks in which Go's HTTP server sends `writes`, if its buffer has `buffer`
+/// bytes.
 ///
-/// After a write with `may_flush`, timing decides whether Go sends its buffer. This function assumes that Go
-/// sends the buffer if one of `chunks` ends at the end of that write. `chunks` contains the chunks of the
-/// response under test.
+/// After a write with `may_flush`, timing decides whether Go sends its buffer. The function therefore uses
+/// `chunks`, the chunks of the response under test. If one of them ends with the write, the function assumes
+/// that Go sends the buffer.
 fn chunks_of(writes: &[Write], buffer: usize, chunks: &[Vec<u8>]) -> Vec<usize> {
     let ends: BTreeSet<usize> = chunks
         .iter()

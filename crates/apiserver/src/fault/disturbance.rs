@@ -52,7 +52,8 @@ pub(super) struct Disturbance {
     events: u64,
     /// Number of bytes sent so far.
     bytes: u64,
-    /// Randomly selected byte offset at which a chunk of the sent body ends; 0 until an offset is selected.
+    /// Byte offset in the sent body at which the next chunk of a randomly split body ends. The value is 0
+    /// until an offset is selected.
     random_border: u64,
     /// An event that is held back until after the next event, because a fault swaps the two.
     overtaken: Option<Bytes>,
@@ -81,8 +82,9 @@ impl Laid {
 // === impl Disturbance ===
 
 impl Disturbance {
-    /// Creates the state of the faults on one response body. Adds the steps that must be executed before the
-    /// first chunk to `steps`.
+    /// Creates the state of the faults `laid`, which apply to one response body.
+    ///
+    /// Adds the steps that must be executed before the first chunk to `steps`.
     pub(super) fn new(
         laid: Vec<Laid>,
         framing: Framing,
@@ -203,7 +205,8 @@ impl Disturbance {
         }
     }
 
-    /// Adds the steps of the faults that take effect after exactly `self.events` events.
+    /// Adds the steps of each fault that takes effect at the current number of received events. An example is
+    /// `cut after 3 events` after the third event.
     fn behind_events(&mut self, steps: &mut VecDeque<Step>) {
         let mut due = Vec::new();
         for laid in &mut self.laid {
@@ -263,7 +266,8 @@ impl Disturbance {
         room
     }
 
-    /// Adds the steps of the faults that take effect when exactly `self.bytes` bytes of the body are sent.
+    /// Adds the steps of each fault that takes effect at the current number of sent bytes. An example is
+    /// `cut after 100 bytes` after byte 100.
     fn behind_bytes(&mut self, steps: &mut VecDeque<Step>) {
         let at = self.bytes;
         for laid in &mut self.laid {

@@ -49,8 +49,10 @@ pub(super) const EDITS: [(&str, Edit); 6] = [
 ];
 
 impl Edit {
-    /// Applies the edit to `frames`, the copies of one event. Does nothing for [`Edit::Swap`].
+    /// Applies the edit to one event. Does nothing for [`Edit::Swap`].
     ///
+    /// `frames` contains the copies of the event: one copy, unless an earlier edit has dropped or duplicated
+    /// the event.
     /// [`Edit::Drop`] removes all copies. [`Edit::Duplicate`] doubles the number of copies. Any other edit
     /// changes each copy.
     pub(super) fn apply(self, framing: Framing, frames: &mut Vec<Bytes>) {
@@ -131,7 +133,7 @@ fn garbled(line: &[u8]) -> Bytes {
     half.into()
 }
 
-/// Replaces the annotations of the event's object by a number.
+/// Replaces the annotations of the event's object by a number, so that clients can't decode the object.
 ///
 /// Returns `line` unchanged if it is not an event.
 fn spoilt(line: &Bytes) -> Bytes {

@@ -33,7 +33,7 @@ pub(crate) struct OpenBodies(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
-    /// The freezes in effect, which also apply to bodies opened later.
+    /// One match per `freeze` action in effect. The action also freezes matching bodies that open later.
     frozen: Vec<Match>,
     /// The open bodies, by sequence number of their request.
     bodies: BTreeMap<u64, OpenBody>,
@@ -84,10 +84,10 @@ struct Disturbed {
     ///
     /// The body resumes when `thaws` increases, or when its faults are removed.
     frozen_at: Option<u64>,
-    /// Whether the body has made hyper flush the sent data, to prepare an [`Ending::Break`].
+    /// Whether hyper has been made to flush the sent data before an [`Ending::Break`].
     ///
-    /// For this, the body returns `Pending`. Then it returns an error, at which hyper drops data that is not
-    /// flushed.
+    /// hyper flushes the data when the body returns `Pending`. Without the flush, hyper would drop the data
+    /// when the body returns the error.
     breaks: bool,
     /// Whether the wrapped body `inner` has ended.
     drained: bool,
@@ -140,7 +140,10 @@ impl OpenBodies {
         })
     }
 
-    /// Resumes all matching bodies, and removes the freezes that apply only to matching requests.
+    /// Resumes all matching open bodies.
+    ///
+    /// Also ends each `freeze` action if `matches` selects every request that the action selects. The action
+    /// then no longer freezes bodies that open later.
     pub(crate) fn thaw(&self, matches: &Match) {
         let mut open = self.0.lock();
         open.frozen.retain(|frozen| !matches.covers(frozen));
@@ -150,7 +153,8 @@ impl OpenBodies {
         });
     }
 
-    /// Resumes all open bodies, and removes their faults. Also removes the rules that freeze later bodies.
+    /// Resumes all open bodies, and removes their faults. Also ends all `freeze` actions, so that they do not
+    /// freeze bodies that open later.
     pub(crate) fn release(&self) {
         let mut open = self.0.lock();
         open.frozen.clear();
@@ -187,7 +191,7 @@ impl Inbox {
         }
     }
 
-    /// Returns the current orders, and registers the polling task, which the next order wakes.
+    /// Returns the current orders, and stores the waker of the polling task. The next order wakes this task.
     fn read(&mut self, cx: &Context<'_>) -> Orders {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -204,7 +208,7 @@ impl OpenBodyGuard {
         &self.request
     }
 
-    /// Wraps `inner` in a body that applies the faults `laid`.
+    /// Wraps `inner` in a body to which the faults in `laid` apply.
     ///
     /// A test can also end, freeze or resume the returned body, or remove its faults.
     pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>, framing: Framing) -> Body {

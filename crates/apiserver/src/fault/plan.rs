@@ -99,12 +99,13 @@ impl PlanError {
         }
     }
 
-    /// Returns the line of the mistake or of the failed action, counted from 1.
+    /// Returns the line of the plan that contains the mistake or the failed action, counted from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Returns the column at which the mistake or the failed action starts, in characters, counted from 1.
+    /// Returns the column of the plan at which the mistake or the failed action starts, in characters,
+    /// counted from 1.
     pub fn column(&self) -> usize {
         self.column
     }
@@ -429,7 +430,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the words with which a fault can start, for an error message.
+/// Returns a list of the words with which a fault in a plan can start, for an error message.
 fn known_faults() -> String {
     let endings = ENDINGS.map(|(word, _)| word).join(", ");
     let edits = EDITS.map(|(word, _)| word).join(", ");

@@ -66,7 +66,7 @@ pub(crate) struct ErrorResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Status,
-    /// Plain text, as when kube-apiserver's flow control rejects a request.
+    /// A plain-text body, as in the response to a request that kube-apiserver's flow control rejects.
     Plain,
     /// A `Status` object with the cause `ResourceVersionTooLarge`.
     TooLarge,

@@ -20,12 +20,14 @@ use super::rule::{
 /// Path of the client-go tests, relative to the directory of this crate.
 const TESTS: &str = "../../verify/clients/go";
 
-/// Text before a fault plan in a client-go test, and the character after it.
+/// Text before each fault plan in the source of a client-go test, and the character that ends the plan.
 const PLAN: (&str, char) = ("{plan: `", '`');
 
-/// Defines a list of grammar patterns, and a function that returns the pattern of a `$type` value.
+/// Defines `$all`, a list of grammar patterns, and `$of`, a function that returns the pattern of a `$type`
+/// value.
 ///
-/// A new variant of `$type` without a pattern does not compile.
+/// A grammar pattern is a text such as `cut after N events`, which stands for one element of the fault-plan
+/// grammar. A new variant of `$type` without a pattern does not compile.
 macro_rules! forms {
     ($all:ident, $of:ident($type:ty) { $($pattern:pat => $form:literal,)+ }) => {
         const $all: &[&str] = &[$($form),+];
@@ -96,7 +98,7 @@ forms!(ACTIONS, action(Action) {
 /// Grammar patterns of all conditions and limits of a rule.
 const LIMITS: [&str; 6] = ["named", "in", "from", "skip=N", "chance=P%", "xN"];
 
-/// Returns the grammar patterns of the conditions and limits that the rule uses.
+/// Returns the grammar patterns of the conditions and limits that the rule uses, such as `skip=N`.
 fn limits(rule: &FaultRule) -> impl Iterator<Item = &'static str> {
     // Destructured, so that a new field is a compile error here.
     let FaultRule {

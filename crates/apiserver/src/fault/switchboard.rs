@@ -27,7 +27,8 @@ use crate::body::Body;
 use crate::request_log::{LoggedRequest, Recorder};
 use crate::route::Verb;
 
-/// Number of stored rules above which adding a rule removes rules that have reached their request limit.
+/// If at least this number of rules is stored, adding a rule first removes the rules that have reached their
+/// request limit.
 const USED_UP_MAX: usize = 1_000;
 
 /// Duration for which the server refuses connections if the fault has no time limit: 30 years.
@@ -66,7 +67,7 @@ struct InForce {
     rng: fastrand::Rng,
 }
 
-/// Replacement of the response to one request, if any, and the delay of the response.
+/// The effect of the rules on one request: an optional replacement of the response, and a delay.
 #[derive(Default)]
 pub(crate) struct Verdict {
     pub(crate) answer: Option<Planned>,
@@ -165,7 +166,8 @@ impl Switchboard {
         self.open.release();
     }
 
-    /// Determines the replacement and the delay of the response, and records the faults in the request log.
+    /// Determines which rules replace or delay the response to `request`, and records their faults in the
+    /// request log.
     pub(crate) fn judge(&self, request: &LoggedRequest) -> Verdict {
         let mut verdict = Verdict::default();
         let mut rules = self.rules.lock();
@@ -204,7 +206,9 @@ impl Switchboard {
         self.open.enter(&self.requests, request)
     }
 
-    /// Applies the faults of the matching rules to the watch body that `held` registers.
+    /// Applies the faults of the matching rules to the body of a watch.
+    ///
+    /// `held` is the registration of the body, which [`Switchboard::hold`] returned.
     pub(crate) fn disturb_watch(&self, held: OpenBodyGuard, body: Body, framing: Framing) -> Body {
         let laid = self.lay(held.request());
         held.disturb(body, laid, framing)

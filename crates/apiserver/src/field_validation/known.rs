@@ -8,7 +8,7 @@ use kube_informer_protobuf::{Container, Field, Form, MessageId, Messages, Type};
 
 use crate::kinds::Kind;
 
-/// The members that field validation accepts in one JSON value of a request body.
+/// The set of members that field validation accepts in one JSON value of a request body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Known {
     Anything,
@@ -30,7 +30,7 @@ pub(crate) enum Known {
 const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
 
 impl Known {
-    /// Returns the members that are accepted in an object of this kind.
+    /// Returns the members that field validation accepts in an object of this kind.
     pub(crate) fn of(kind: &Kind) -> Known {
         if kind.custom {
             return Known::Custom;
@@ -132,7 +132,8 @@ mod tests {
     use crate::kinds::Kinds;
     use crate::kinds::schema::{Definition, Schema, Structure};
 
-    /// Appends to `found` the fields of `definition` and of its nested types that `known` rejects.
+    /// Appends to `found` each field of `definition` that `known` does not accept. Does the same for the
+    /// nested types of `definition`.
     fn missing(
         definition: &'static Definition,
         known: Known,

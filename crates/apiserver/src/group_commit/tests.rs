@@ -28,7 +28,8 @@ use crate::storage::OpenDatabase;
 #[derive(Debug, Default)]
 struct Medium {
     calls: AtomicU64,
-    /// Index of the first disk call that fails, from 0; `u64::MAX` for none. Later calls fail too.
+    /// Index, counted from 0, of the first disk call that fails. All later calls fail too. `u64::MAX` if no
+    /// call fails.
     fails_from: AtomicU64,
     syncs: AtomicU64,
     /// Whether the disk stops failing when the database file is opened again.
@@ -84,7 +85,7 @@ impl Survivor {
         }
     }
 
-    /// Simulates the loss of power, and stores the content that the file has afterwards in `left`.
+    /// Simulates the loss of power, and stores the remaining content of the file in the field `left`.
     ///
     /// The file keeps its length, all synced bytes, and a random selection of the sectors that were written
     /// after the last sync.

@@ -50,7 +50,7 @@ enum Shape {
     /// A scalar, or a value whose structure the schema does not describe.
     Leaf,
     Struct(usize),
-    /// A list, with the definition of its items if they are structs.
+    /// A list. Contains the index of the definition of its items, or `None` if the items are not structs.
     List(Option<usize>),
     Map,
 }
@@ -71,7 +71,7 @@ pub(crate) enum MergeStrategy {
 pub(crate) enum Structure {
     Struct(&'static Definition),
     Map,
-    /// A list, with the definition of its items if they are structs.
+    /// A list. Contains the definition of its items, or `None` if the items are not structs.
     List(Option<&'static Definition>),
     Leaf,
 }

@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 
 use super::Kind;
 
-/// The members of the built-in kinds; the file's header explains the format.
+/// Table of the results of [`members`] for the built-in kinds. The file's header explains the format.
 const V1_36: &str = include_str!("zero_v1_36.tsv");
 
-/// Returns the members that kube-apiserver 1.36 writes in the JSON of every object of this kind, with their
-/// values in an object in which no field is set.
+/// Returns the members that kube-apiserver 1.36 writes in the JSON of an object of this kind in which no
+/// field is set.
 ///
-/// Omits `apiVersion` and `kind`. Also omits `metadata`, except for a kind whose objects always have an
-/// annotation. For a custom kind, the result is empty.
+/// For a pod, the result is `{"spec": {"containers": null}, "status": {}}`. The result never contains
+/// `apiVersion`, `kind` or an empty `metadata`. For a custom kind, the result is empty.
 pub(crate) fn members(kind: &Kind) -> Map<String, Value> {
     static TABLE: OnceLock<BTreeMap<&'static str, &'static str>> = OnceLock::new();
     let table = TABLE.get_or_init(|| {

@@ -50,12 +50,13 @@ use super::stream_stall::{ResetOnStall, TrackedBody};
 /// Maximum number of concurrent HTTP/2 streams per connection. Each watch needs one stream.
 ///
 /// The value is `MaxConcurrentStreams` in Kubernetes' `secure_serving.go`. A client that needs more streams
-/// must open another connection. A test with this server can therefore detect that a client never opens a
-/// second connection.
+/// must open another connection.
 const STREAMS_MAX: u32 = 100;
 
-/// Maximum time for the TLS handshake. Also the maximum time for a request head: on HTTP/1.1 for each head,
-/// on HTTP/2 only for the first head.
+/// Maximum time for the TLS handshake, and maximum time in which the head of a request must arrive.
+///
+/// On HTTP/1.1, the limit applies to the head of every request. On HTTP/2, it applies only to the first
+/// request.
 ///
 /// The value is the `ReadHeaderTimeout` in Kubernetes' `secure_serving.go`.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
@@ -74,7 +75,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum size in bytes of an HTTP/2 request head.
 ///
 /// The value is the sum of 32 KiB for the URL, 32 KiB for a bearer token and 32 KiB for all other headers.
-/// These parts have no limits of their own.
+/// The parts have no limits of their own.
 const HEADER_BYTES_MAX: u32 = 96 * 1024;
 
 /// Future that completes with the server's response to one request.

@@ -29,7 +29,8 @@ impl<I> StallTimeout<I> {
         StallTimeout { io, timeout: None }
     }
 
-    /// Returns `written`, or an error if the write has made no progress for [`STALL_TIMEOUT`].
+    /// Returns `written`, the result of polling a write. If the write has been pending for [`STALL_TIMEOUT`],
+    /// returns an error instead.
     fn limit<T>(
         &mut self,
         cx: &mut Context<'_>,

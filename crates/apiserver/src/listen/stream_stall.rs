@@ -146,9 +146,9 @@ impl TrackedBody {
 
     /// Returns whether the body may report its end to hyper.
     ///
-    /// The body may report its end if all chunks are written, or if the length of the last chunk is at most
-    /// [`FREE_BYTES`]. Otherwise the report must wait: after the report, hyper ends the stream's task as soon
-    /// as h2 has the last chunk, and [`STALL_TIMEOUT`] no longer applies.
+    /// After the report, hyper can end the stream's task before the last chunk is written. [`STALL_TIMEOUT`]
+    /// then no longer applies to this chunk. The body may therefore report its end only if all chunks are
+    /// written, or if the last chunk has at most [`FREE_BYTES`] bytes.
     fn may_end(&self) -> bool {
         let in_flight = self.in_flight.as_ref();
         in_flight.is_none_or(|in_flight| {
@@ -208,7 +208,7 @@ impl<F: Future<Output = ()>> ResetOnStall<F> {
         }
     }
 
-    /// Completes when the stream has needed more than [`STALL_TIMEOUT`] to send one chunk.
+    /// Completes when the stream has an unsent chunk and has made no progress for [`STALL_TIMEOUT`].
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let steps = self.in_flight.steps.load(Ordering::Relaxed);
         if steps != self.steps {

@@ -28,7 +28,7 @@ pub(super) fn accept(headers: &HeaderMap) -> String {
     value.unwrap_or_default()
 }
 
-/// Returns whether a route that produces the media types `produced` accepts the header.
+/// Returns whether the `Accept` header is empty or contains one of the media types `produced`.
 ///
 /// Parameters and qualities are ignored, and `*/*` is the only wildcard.
 pub(super) fn is_produced(accept: &str, produced: &[&str]) -> bool {
@@ -118,9 +118,9 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// Returns the part of `text` before `separator`, or all of `text` if it does not contain `separator`.
+/// Returns `text` without the `separator` at its end, if there is one.
 ///
-/// Returns `None` if more text follows the first `separator`.
+/// Returns `None` if any text follows the first `separator`.
 fn only_part(text: &str, separator: char) -> Option<&str> {
     match text.split_once(separator) {
         None => Some(text),

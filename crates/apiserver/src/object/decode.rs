@@ -35,7 +35,7 @@ const OWNER: [(&str, &str); 6] = [
     ("uid", "types.UID"),
 ];
 
-/// The target of the Go decoder that reads `apiVersion` and `kind`.
+/// The part of Go's error message that names the type into which Go decodes `apiVersion` and `kind`.
 const TYPE_META: &str = r#"value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 /// A value with a wrong type: the value as Go shows it, its field and the field's type in Go.
@@ -139,8 +139,8 @@ pub(super) fn check_type(kind: &Kind, members: &Map<String, Value>) -> Result<()
 
 /// Checks the JSON types in `metadata`.
 ///
-/// `body` is the request body, or empty. If it is JSON and an error message contains a number, the message
-/// spells the number as in the body, such as `1e3`.
+/// `body` is used only for error messages: if it is JSON, a message spells a number as in `body`, such as
+/// `1e3`.
 pub(super) fn check_metadata(
     kind: &Kind,
     metadata: &Value,

@@ -94,7 +94,8 @@ impl Query {
 
     /// Returns the first value of the parameter `name` as a boolean, or `None` if the parameter is missing.
     ///
-    /// As in apimachinery, every value is true except `0` and `false`, and the case of `false` is ignored.
+    /// As in apimachinery, the values `0` and `false` (in any letter case) are false, and all other values
+    /// are true.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         let (_, value) = self.pairs.iter().find(|(known, _)| known == name)?;
         Some(value != "0" && !value.eq_ignore_ascii_case("false"))

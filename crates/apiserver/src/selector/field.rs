@@ -19,8 +19,8 @@ pub(crate) struct Field {
     label: &'static str,
     /// Path of the field in the object: member names, separated by dots.
     path: &'static str,
-    /// Path of another field, which selectors compare if the object does not have this field. Empty if the
-    /// kind has no such other field.
+    /// Path of a fallback field. Selectors compare its value if the object has no value at `path`. Empty if
+    /// there is no fallback.
     otherwise: &'static str,
     /// Value that selectors compare if the object does not have this field.
     default: &'static str,
@@ -193,10 +193,10 @@ impl FieldTable {
             .collect()
     }
 
-    /// Returns an object's value of the field that field selectors call `label`, such as `status.phase`.
+    /// Returns the value of one field from `values`, the result of [`FieldTable::values_of`] for an object.
     ///
-    /// `values` is the result of [`FieldTable::values_of`] for the object. It never contains `metadata.name`
-    /// and `metadata.namespace`. Returns `None` if `values` does not contain the field.
+    /// `label` is the name of the field in field selectors, such as `status.phase`. Returns `None` if the
+    /// table does not contain the field. The table never contains `metadata.name` or `metadata.namespace`.
     pub(crate) fn value_of<'a>(self, values: &'a Fields, label: &str) -> Option<&'a str> {
         values.get(self.position(label)?)
     }
@@ -299,8 +299,8 @@ impl FieldSelector {
 
     /// Returns the selector that consists of the comparisons `terms`.
     ///
-    /// Each comparison contains a field, `true` if the field must equal the value or `false` if it must not,
-    /// and the value.
+    /// Each comparison consists of the name of a field, an operator (`true` means equal, `false` means not
+    /// equal), and a value.
     ///
     /// # Errors
     ///
@@ -323,8 +323,10 @@ impl FieldSelector {
     }
 }
 
-/// Returns the comparisons of a field selector. Each comparison contains a field, `true` if the field must
-/// equal the value or `false` if it must not, and the value.
+/// Parses a field selector into its comparisons.
+///
+/// Each comparison consists of the name of a field, an operator (`true` means equal, `false` means not
+/// equal), and a value.
 ///
 /// # Errors
 ///

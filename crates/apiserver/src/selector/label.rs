@@ -236,11 +236,12 @@ impl<'a> Reader<'a> {
         Ok(value.to_owned())
     }
 
-    /// Reads a value, or returns an empty string before a comma and at the end of the selector.
+    /// Reads the next token as a value. If a comma or the end of the selector follows instead, returns an
+    /// empty string.
     ///
     /// # Errors
     ///
-    /// Returns Kubernetes' error message if the next token is another symbol.
+    /// Returns Kubernetes' error message if the next token is a symbol other than a comma.
     fn word(&mut self) -> Result<&'a str, String> {
         match self.peek() {
             Token::End | Token::Symbol(",") => Ok(""),

@@ -209,7 +209,7 @@ impl Entry {
         out.push(b'}');
     }
 
-    /// Appends a JSON object to `out` whose only member is the `metadata` of this entry.
+    /// Appends the `metadata` of this entry to `out`, as the only member of a JSON object.
     pub(crate) fn write_metadata_item(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"metadata":"#);
         out.extend_from_slice(self.metadata());

@@ -45,7 +45,7 @@ pub(crate) struct TableShape {
     pub(crate) include: IncludeObject,
     /// Whether the frame contains the column definitions; only a watch's first event does.
     pub(crate) introduces: bool,
-    /// Current time, truncated to seconds, from which the age in the row is computed.
+    /// Current time, truncated to seconds. The age of the object in the table row is computed from this time.
     pub(crate) now: Timestamp,
 }
 
@@ -54,7 +54,8 @@ pub(crate) struct TableShape {
 struct FrameKey {
     event_type: EventType,
     shape: Shape,
-    /// [`Resource::ordinal`] of the resource. Each API version of a resource has its own ordinal.
+    /// Identifies the API version of the object in the frame. The value is [`Resource::ordinal`], which
+    /// differs between the API versions of a resource.
     version: usize,
 }
 
@@ -113,8 +114,8 @@ impl Event {
 
     /// Returns the object that a watch event of type `event_type` contains.
     ///
-    /// Returns `None` for `Deleted` if the change is a creation, and for the other types if the change is a
-    /// removal.
+    /// `Added` and `Modified` events contain the new object. `Deleted` events contain the old object with the
+    /// revision of this event. Returns `None` if this change has no such object.
     pub(crate) fn shown(&self, event_type: EventType) -> Option<&Entry> {
         match event_type {
             EventType::Added | EventType::Modified => self.new.as_deref(),

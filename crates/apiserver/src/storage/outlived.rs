@@ -18,7 +18,8 @@ const OUTLIVED_BYTES_MAX: usize = super::HISTORY_BYTES_MAX;
 pub(super) struct Outlived {
     entries: Vec<(Weak<Entry>, usize)>,
     bytes: usize,
-    /// Value of `bytes` at which versions that are no longer in use are removed from `entries`.
+    /// The value of `bytes` at which the next cleanup runs. A cleanup removes from `entries` the object
+    /// versions that are no longer in use.
     look_at: usize,
     bytes_max: usize,
 }
@@ -39,7 +40,7 @@ impl Outlived {
         }
     }
 
-    /// Drops `event`. Records the object version that the event replaced if a list or watch still needs it.
+    /// Drops `event`. If a list or watch still needs the old object version in `event`, records this version.
     pub(super) fn leave(&mut self, event: Arc<Event>) {
         let Some(old) = &event.old else { return };
         let (left, bytes) = (Arc::downgrade(old), old.bytes());

@@ -39,7 +39,8 @@ pub(crate) type Ticket = watch::Receiver<Outcome>;
 pub(crate) struct Batch {
     pub(crate) writes: Vec<Write>,
     pub(crate) outcome: watch::Sender<Outcome>,
-    /// Whether a caller of [`Pending::ticket`] is already responsible for storing the batch.
+    /// Whether [`Pending::ticket`] has already made one of its callers responsible for writing the batch to
+    /// the disk.
     called_for: bool,
 }
 
@@ -54,8 +55,10 @@ pub(crate) struct Accepted {
 #[derive(Default)]
 pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
-    /// Revision of the last accepted write. It is 0 after the server starts, after a batch fails, and after
-    /// the server is restored to an earlier revision.
+    /// Revision of the last accepted write.
+    ///
+    /// The value is 0 after the server starts, after a batch fails, and after the server is restored to an
+    /// earlier revision. The store alone then determines the next revision.
     revision: u64,
     /// The batch to which new writes are added.
     ///
@@ -131,9 +134,9 @@ impl Pending {
         Some((self.in_flight.clone()?, false))
     }
 
-    /// Removes and returns the batch to which new writes are added.
+    /// Removes and returns the batch of new writes. Later writes are added to a new batch.
     ///
-    /// The caller must store the batch, and then call [`Pending::written`] or [`Pending::fail`].
+    /// The caller must write the batch to the disk, and then call [`Pending::written`] or [`Pending::fail`].
     pub(crate) fn take(&mut self) -> Option<Batch> {
         let batch = self.open.take()?;
         self.in_flight = Some(batch.outcome.subscribe());
@@ -166,8 +169,8 @@ impl Pending {
 
     /// Drops all accepted writes that are not durable.
     ///
-    /// If a batch is waiting for [`Pending::take`], sends `error` as its result. For a batch that `take` has
-    /// already returned, the caller of `take` must send the result.
+    /// Sends `error` as the result of the batch of new writes, if there is one. If [`Pending::take`] has
+    /// already returned a batch, the caller of `take` must send the result of that batch.
     ///
     /// `touched` contains the objects whose state on the disk may be wrong. The next write to the disk
     /// corrects them.

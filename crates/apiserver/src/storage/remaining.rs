@@ -12,16 +12,17 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::resource::CollectionId;
 
-/// Maximum number of kept counts; above it, the oldest one is dropped.
+/// Maximum number of counts that [`Remaining`] stores. Above this number, the oldest count is dropped.
 ///
-/// Each client that reads a list page by page needs a single count at a time.
+/// A client that reads a list page by page needs one count at a time.
 const COUNTS_MAX: usize = 1_024;
 
 /// Start of a page of a list at one revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) collection: CollectionId,
-    /// [`Snapshot::epoch`](super::Snapshot::epoch) of the snapshot from which the list is read.
+    /// [`Snapshot::epoch`](super::Snapshot::epoch) of the listed state. A revision identifies a state only
+    /// within one epoch.
     pub(crate) epoch: u64,
     pub(crate) revision: u64,
     /// Key prefix of the listed objects.

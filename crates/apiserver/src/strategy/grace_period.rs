@@ -17,7 +17,7 @@ pub(crate) enum GracePeriod {
     /// Applies to resources without grace periods, to deletions by a method call of the embedded server, and
     /// to an object whose grace period an earlier deletion has set to 0 seconds.
     None,
-    /// The deletion starts this grace period, or shortens the current one to this.
+    /// The deletion starts a grace period, or shortens the current one. Contains the resulting grace period.
     Until(Grace),
     /// The grace period of an earlier deletion continues unchanged.
     Running,

@@ -4,15 +4,16 @@
 //! most kinds then calls one or both of these functions again. Each call adds its findings to the causes of
 //! the error, so the number of causes differs between kinds.
 //!
-//! The lists follow the methods `ValidateUpdate` in `pkg/registry` of Kubernetes 1.36.
+//! The lists of kinds in this module follow the methods `ValidateUpdate` in `pkg/registry` of Kubernetes
+//! 1.36.
 
 use crate::metadata::Function::{self, Object, Update};
 use crate::metadata::MetadataRules;
 
-/// Kinds that call only `ValidateObjectMetaUpdate`, and the kinds ConfigMap and Secret.
+/// Kinds whose own validation calls `ValidateObjectMetaUpdate`, but not `ValidateObjectMeta`.
 ///
-/// ConfigMap and Secret also call `ValidateObjectMeta`, but after other checks. The modules of these two
-/// kinds make that call.
+/// The list also contains `ConfigMap` and `Secret`, whose validation calls `ValidateObjectMeta` after other
+/// checks. The modules of these two kinds make that call.
 const UPDATE: [&str; 22] = [
     "configmaps",
     "podtemplates",
@@ -38,7 +39,7 @@ const UPDATE: [&str; 22] = [
     "csidrivers.storage.k8s.io",
 ];
 
-/// Kinds that call only `ValidateObjectMeta`.
+/// Kinds whose own validation calls only `ValidateObjectMeta`.
 const OBJECT: [&str; 6] = [
     "limitranges",
     "endpointslices.discovery.k8s.io",
@@ -48,7 +49,7 @@ const OBJECT: [&str; 6] = [
     "volumeattachments.storage.k8s.io",
 ];
 
-/// Kinds that call `ValidateObjectMeta` before `ValidateObjectMetaUpdate`.
+/// Kinds whose own validation first calls `ValidateObjectMeta`, and then `ValidateObjectMetaUpdate`.
 const OBJECT_FIRST: [&str; 15] = [
     "namespaces",
     "nodes",

@@ -19,7 +19,8 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Maximum number of bytes of `generateName` in a generated name (`MaxGeneratedNameLength`).
+/// Maximum length in bytes of `generateName` in a generated name. A longer `generateName` is truncated before
+/// the suffix is appended (`MaxGeneratedNameLength`).
 const GENERATED_BASE_MAX: usize = 58;
 /// Number of characters in the random suffix of a generated name.
 const SUFFIX_LENGTH: usize = 5;

@@ -87,8 +87,8 @@ pub(super) fn delete_object(
 
 /// Returns a copy of `object` that is marked for deletion, and whether the caller must remove the object.
 ///
-/// The copy is `None` if the object needs no new mark. If there is a copy, the caller must store it. If the
-/// caller must also remove the object, the caller stores the copy first.
+/// The caller must store the copy, if there is one, before it removes the object. There is no copy if the
+/// object is removed without a mark, or if an existing mark does not change.
 fn fate(
     subject: Subject<'_>,
     object: &Object,

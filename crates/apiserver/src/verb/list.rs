@@ -52,7 +52,8 @@ struct Start {
     /// If only one namespace is listed, the key does not contain the prefix `<namespace>/`.
     from: String,
     limit: Option<usize>,
-    /// Whether the request can match only one object, as [`is_of_one`] determines. No page follows then.
+    /// Whether the request can match only one object, as [`is_of_one`] determines. The page then has no
+    /// continue token.
     is_of_one: bool,
 }
 
@@ -111,8 +112,9 @@ pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
 /// Returns the start of the first page of a list: a snapshot of the collection, and the limit of the page.
 ///
 /// The parameters `resourceVersion`, `resourceVersionMatch` and `limit` determine the revision of the
-/// snapshot. Without `resourceVersionMatch`, a request with a `limit` receives exactly the revision
-/// `resourceVersion`, unless the list can contain only one object.
+/// snapshot. If the request has a `limit`, a `resourceVersion` above 0 and no `resourceVersionMatch`, the
+/// snapshot has exactly this revision. A list that can contain only one object is an exception, because
+/// Kubernetes ignores its `limit`.
 async fn begin(
     shared: &Shared,
     call: &ListCall<'_>,

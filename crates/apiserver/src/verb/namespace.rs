@@ -41,9 +41,10 @@ pub(super) fn is_terminating(namespaces: &Resource, entry: &Entry) -> bool {
     fields.value_of(&entry.fields, "status.phase") == Some("Terminating")
 }
 
-/// Sets a namespace's phase to Terminating. The caller then deletes the contents with [`Emptying`].
+/// Starts the deletion of a namespace: sets its phase to Terminating.
 ///
-/// Removes the namespace if it is Terminating already and has no finalizers in `spec`.
+/// The caller then deletes the contents with [`Emptying`]. If the namespace is already being deleted and has
+/// no finalizers in `spec`, the function instead deletes the namespace like any other object.
 pub(super) fn delete(
     shared: &Shared,
     subject: Subject<'_>,
@@ -133,7 +134,7 @@ fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Ob
 
 /// Returns whether a namespace called `name` exists and is being deleted.
 ///
-/// A deletion checks this repeatedly, because a new namespace of the same name may have been created.
+/// A deletion checks this repeatedly, because a new namespace of the same name may have replaced the old one.
 fn ends(state: &State, namespaces: &Resource, name: &str) -> bool {
     let entry = state.newest(namespaces.collection, name);
     entry.is_some_and(|entry| is_ending(namespaces, entry))
@@ -182,10 +183,11 @@ enum Stage {
 }
 
 impl Emptying {
-    /// Returns an [`Emptying`], which continues the deletion of a namespace when it is run or dropped.
+    /// Returns an [`Emptying`], which continues the deletion of a namespace.
     ///
     /// Must be called after the deletion of `subject`, which is the namespace itself or an object in it. The
-    /// [`Emptying`] does nothing if the namespace is not being deleted.
+    /// deletion continues when the [`Emptying`] is run, completed or dropped. Nothing happens if the
+    /// namespace is not being deleted.
     pub(crate) fn after_delete(shared: &Arc<Shared>, subject: Subject<'_>, how: How) -> Emptying {
         let namespaces = shared.registry.namespaces.as_ref();
         if namespaces.is_some_and(|it| it.collection == subject.resource.collection) {
@@ -194,10 +196,11 @@ impl Emptying {
         Emptying::after_write(shared, subject.resource, subject.namespace, how)
     }
 
-    /// Returns an [`Emptying`], which continues the deletion of `namespace` when it is run or dropped.
+    /// Returns an [`Emptying`], which continues the deletion of `namespace`.
     ///
     /// Must be called after a write that may have removed an object of `resource` in `namespace`. The
-    /// [`Emptying`] does nothing if `namespace` is not being deleted.
+    /// deletion continues when the [`Emptying`] is run, completed or dropped. Nothing happens if `namespace`
+    /// is not being deleted.
     pub(crate) fn after_write(
         shared: &Arc<Shared>,
         resource: &Resource,
@@ -234,7 +237,7 @@ impl Emptying {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the drop completes the deletion without yielding.
+    /// If the future is dropped, the drop blocks until the deletion is complete.
     pub(crate) async fn run(mut self) -> Result<(), ApiError> {
         let mut long = LongWrite::new(&self.shared);
         while let Some(collection) = self.step() {

@@ -171,9 +171,10 @@ fn reference(schema: &str) -> Value {
 // === impl Endpoint ===
 
 impl Endpoint<'_> {
-    /// Returns the supported operations among `wanted`, as a map from HTTP method to operation.
+    /// Returns the OpenAPI operations of this endpoint, as a map from HTTP method to operation.
     ///
-    /// `wanted` contains pairs of an HTTP method and a Kubernetes verb.
+    /// `wanted` contains pairs of an HTTP method and a Kubernetes verb. Verbs that the endpoint does not
+    /// support are omitted. The schemas to which the operations refer are added to `schemas`.
     fn operations(&self, wanted: &[(&str, &str)], schemas: &mut Schemas) -> Map<String, Value> {
         let served = wanted
             .iter()
@@ -259,8 +260,8 @@ impl Schemas {
         name
     }
 
-    /// Returns a JSON object that maps names to schemas: the recorded schemas, and all schemas to which they
-    /// refer.
+    /// Returns a JSON object that maps names to schemas. The object contains all schemas to which the
+    /// operations of the document refer, directly or indirectly.
     fn write(self) -> Value {
         let mut written = Map::new();
         let mut open: Vec<&'static str> = self.needed.keys().copied().collect();

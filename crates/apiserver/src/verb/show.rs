@@ -25,7 +25,7 @@ impl Call {
         negotiate(&self.headers, streams, &target.resource.kind)
     }
 
-    /// Returns the format of a response with this content.
+    /// Returns the format of a response that contains an object, a list or a watch, as `content` specifies.
     ///
     /// As in Kubernetes, the format is checked after a write is stored, and after the objects of a list are
     /// read.

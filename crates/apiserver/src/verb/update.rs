@@ -175,8 +175,10 @@ pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     })
 }
 
-/// Returns `old` with the fields of `sent` that this write may change, and the `selfLink` that
-/// [`not_stored`] takes.
+/// Returns the new state of the object: `old` with the fields of `sent` that this write may change.
+///
+/// Also returns the `selfLink` of the request. The server never stores this link, but [`not_stored`] adds it
+/// to a response.
 fn merge(
     subject: Subject<'_>,
     old: &Object,

@@ -142,7 +142,7 @@ fn selection(shared: &Shared, call: &WatchCall<'_>) -> Result<Selection, ApiErro
     Ok(selection)
 }
 
-/// Determines the start of a watch from the options of the request.
+/// Determines from the options of the request which events the watch sends first.
 fn start(options: &ListOptions) -> Result<Start, ApiError> {
     Ok(
         match (options.revision_or_fault()?, options.send_initial_events) {

@@ -23,7 +23,8 @@ use crate::strategy::Part;
 pub(crate) enum Origin {
     /// A client's request, which is subject to all restrictions of Kubernetes for clients.
     Request,
-    /// A method call of the embedded server, which may change fields that clients can't change.
+    /// A Rust method call, such as [`Server::create`](crate::Server::create), instead of a client's request.
+    /// The call may change fields that clients can't change.
     Direct,
     /// The creation of a seed while the server is being built. Permits the same changes as
     /// [`Origin::Direct`], and also permits an object whose namespace does not exist.
@@ -75,7 +76,7 @@ impl How {
     /// Options of the deletions with which the server itself empties a namespace.
     pub(super) const EMPTYING: How = How::request(Part::All, false);
 
-    /// Returns the options of a client's write to one part of an object.
+    /// Returns the options of a client's write to the given part of an object, such as its `status`.
     pub(super) const fn request(part: Part, dry_run: bool) -> How {
         How {
             origin: Origin::Request,
@@ -122,10 +123,10 @@ impl Subject<'_> {
     }
 }
 
-/// Returns the response to a write that does not store `new`: the object with the `selfLink` of the request
-/// body, and with the revision of `entry`.
+/// Returns the object in the response to a write that does not store `new`, such as a dry run or a removal.
 ///
-/// In Kubernetes, the storage removes the link. A dry run, and the removal of an object, do not store it.
+/// The object has the revision of `entry`, and `link` as its `selfLink`. Kubernetes removes the `selfLink` of
+/// a request only when it stores the object.
 pub(super) fn not_stored(
     resource: &Resource,
     entry: &Entry,

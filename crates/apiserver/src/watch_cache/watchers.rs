@@ -2,7 +2,7 @@
 //!
 //! A watcher is one open watch. A watcher requires a value if its field selector contains `field=value` or if
 //! its path contains a namespace. If a watcher requires several values, the index uses only the most
-//! selective one.
+//! selective one: a name before other fields, and a namespace last.
 //!
 //! Guarantees:
 //! - an event is compared only with two sets of watchers: those that require no value, and those that require
@@ -15,7 +15,7 @@ use super::{Filter, Watcher, WatcherId};
 use crate::selector::field::Source;
 use crate::storage::Event;
 
-/// Watchers that require the same field value or namespace, or all watchers that require neither.
+/// The watchers that require the same value. The watchers that require no value also form one group.
 type Group = BTreeMap<WatcherId, Watcher>;
 
 /// All open watchers of one resource, grouped by the field value or namespace that they require.
@@ -101,6 +101,9 @@ impl Watchers {
     }
 
     /// Calls `keep` for the watchers that `event` may concern, and removes those for which it returns false.
+    ///
+    /// An event may concern a watcher that requires no value, or a value that the object has before or after
+    /// the event.
     pub(super) fn retain_concerned(&mut self, event: &Event, keep: impl Fn(&Watcher) -> bool) {
         let mut gone = Vec::new();
         let mut ask = |group: &Group| {
@@ -138,7 +141,8 @@ impl Watchers {
 // === impl Demand ===
 
 impl Demand {
-    /// Returns the most selective field value or namespace that the `filter` of a watch requires.
+    /// Returns the most selective value that the `filter` of a watch requires: a name before other fields,
+    /// and a namespace last.
     ///
     /// Returns [`Demand::Any`] if `filter` requires no value.
     fn of(filter: &Filter) -> Demand {

@@ -339,7 +339,8 @@ fn acknowledged_writes_survive_a_kill() {
 ///
 /// Returns the highest acknowledged revision.
 ///
-/// Records in `known`, by pod name, the values that each written pod may have after the kill.
+/// Records in `known`, by pod name, the values that each written pod may have after the kill. A pod can have
+/// several possible values, because an unacknowledged write may be stored or lost.
 fn kill_in_the_middle(
     directory: &Path,
     round: u64,

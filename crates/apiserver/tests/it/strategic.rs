@@ -25,7 +25,7 @@ fn serving(api_version: &str, kind: &str, spec: &Value) -> Server {
     builder().seed([object]).build()
 }
 
-/// Returns the spec of a pod with `spec` after the strategic merge patch `patch`.
+/// Creates a pod with `spec`, applies the strategic merge patch `patch` to the spec, and returns the result.
 async fn patched(spec: &Value, patch: &Value) -> Value {
     let reply = strategic(&serving("v1", "Pod", spec), POD, &json!({ "spec": patch })).await;
     assert_eq!(reply.code, 200, "{}", reply.text);

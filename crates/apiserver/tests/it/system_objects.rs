@@ -15,7 +15,8 @@ fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// Returns the object `default/kubernetes` of `plural` without metadata that every object has.
+/// Returns the object `default/kubernetes` of `plural` without its name, namespace, uid, creation time and
+/// generation.
 fn kubernetes(server: &Server, api_version: &str, plural: &str) -> Value {
     let mut object = server
         .get(api_version, plural, "default/kubernetes")

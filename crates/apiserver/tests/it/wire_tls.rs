@@ -21,7 +21,9 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::ask::{builder, pod, pods, request};
 use crate::wire::{loopback, next_event};
 
-/// Opens a TLS connection with the optional client certificate `client`, and asserts the protocol `alpn`.
+/// Opens a TLS connection, and asserts that the server has selected the ALPN protocol `alpn`.
+///
+/// If `client` is set, the client presents this certificate to the server.
 ///
 /// # Errors
 /// Returns an error if the server's certificate is not from the authority `trusted` or is not valid for

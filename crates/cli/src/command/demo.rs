@@ -7,8 +7,9 @@
 //! Guarantees:
 //! - the demo itself creates only the nodes and a Deployment, and the loops do everything else;
 //! - each printed step shows the revision of the object that the loop observed;
-//! - the demo succeeds if all replicas are ready and all failed pods are replaced. If the user disables a
-//!   loop, only the work before this loop is required: without the scheduler, the pods must be created;
+//! - the demo succeeds if all replicas are ready and all failed pods are replaced;
+//! - if the user disables a loop, the demo succeeds when all steps before the first step of this loop are
+//!   done. Without the scheduler, for example, the last required step is the creation of the pods;
 //! - if the demo does not succeed before its deadline, it fails and prints what is missing;
 //! - at the end, also after an error or a signal, the demo removes the objects that it has created.
 

@@ -64,8 +64,7 @@ pub(crate) struct Options {
     pub(crate) controllers: bool,
 }
 
-/// The optional parts of `serve`: the changes to the server's objects (`--churn`), and the controllers
-/// (`--controllers`).
+/// The optional tasks of `serve`: a generator of changes (`--churn`), and control loops (`--controllers`).
 struct Company {
     churn: Option<(Churn, Rate)>,
     controllers: Option<Controllers>,

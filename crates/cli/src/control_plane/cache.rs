@@ -23,7 +23,7 @@ impl Reads {
     }
 }
 
-/// Counted read access to the informer cache for objects of kind `K`.
+/// Reads objects of kind `K` from an informer's cache, and adds each read to the counter [`Reads`].
 pub(crate) struct Cache<K> {
     lister: Lister<K>,
     indexer: Indexer<K>,

@@ -150,12 +150,12 @@ pub(super) fn is_ready(pod: &Pod) -> bool {
 }
 
 impl Fates {
-    /// Creates a counter that lets the first `doomed` containers fail.
+    /// Creates a counter with the value `doomed`, so the first `doomed` containers that start will fail.
     pub(crate) fn new(doomed: u32) -> Self {
         Self(Arc::new(AtomicU32::new(doomed)))
     }
 
-    /// Decides whether a container that starts now will fail, and counts the failure.
+    /// Returns whether a container that starts now must fail. If so, decrements the counter.
     fn dooms_next(&self) -> bool {
         let left = |doomed: u32| doomed.checked_sub(1);
         let counted = self

@@ -52,8 +52,9 @@ struct Controller {
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    /// Number of ready pods of each ReplicaSet when the controller last had no pods to create or delete for
-    /// that ReplicaSet.
+    /// Number of ready pods of each ReplicaSet at the latest call of [`Controller::tell_content`].
+    ///
+    /// The next call reports a step only if more pods are ready.
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Writes<ReplicaSet>,
     write_pods: Writes<Pod>,
@@ -315,11 +316,12 @@ impl Controller {
         }
     }
 
-    /// Reports that the ReplicaSet `set` needs no change.
+    /// Reports a step of [`Kind::Content`] if more pods of `set` are ready than at the previous call.
     ///
-    /// Reports nothing if `newest` is `None`, or if `ready` is not greater than in the previous call for
-    /// `set`. The caller must check first that the ReplicaSet has the desired number of pods. `ready` is the
-    /// number of ready pods of the ReplicaSet. `newest` is the ready pod with the highest resource version.
+    /// The first call for `set` also reports a step. If `newest` is `None`, the method reports nothing.
+    ///
+    /// The caller must check first that the ReplicaSet `set` has the desired number of pods. `ready` is the
+    /// number of ready pods of `set`. `newest` is the ready pod with the highest resource version.
     async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
         let told = self.content.lock().insert(set.clone(), ready);
         if let Some(newest) = newest.filter(|_| told.is_none_or(|told| told < ready)) {

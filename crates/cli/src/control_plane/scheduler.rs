@@ -93,8 +93,8 @@ struct Nodes {
 /// The resources that the scheduler may list and watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Only pods. The scheduler binds no pods. It only reports, as a `Step`, each pod without a node and each
-    /// pod that another scheduler binds.
+    /// The scheduler lists and watches only pods, and binds none. It reports a `Step` for each pod without a
+    /// node, and for each pod that another scheduler binds.
     Pods,
     PodsAndNodes,
 }
@@ -265,7 +265,8 @@ impl Reconciler for Controller {
 impl Controller {
     /// Returns the name of the fitting node with the highest [`Room::rank`].
     ///
-    /// If no node fits, the inner result is an `Err` with one insufficient resource per node.
+    /// If no node fits, the inner result is an `Err` that contains, for each node, a resource of which the
+    /// node has too little.
     fn place(&self, asked: Room) -> Result<Result<String, Vec<Lack>>, anyhow::Error> {
         let mut fitting = Vec::new();
         let mut lacks = Vec::new();

@@ -27,7 +27,9 @@ pub(crate) enum Loop {
     NodeAgent,
 }
 
-/// The kind of a [`Step`]. The variants are in the order of their first appearance in the demo's output.
+/// The kind of a [`Step`].
+///
+/// If waiting steps have the same revision, the demo prints them in the order of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// A client wrote an object to which the loops react, such as the demo's Deployment.
@@ -52,13 +54,13 @@ pub(crate) enum Kind {
     PodStarts,
     /// A node agent received the first event that shows a pod as running and ready.
     PodRuns,
-    /// The replica set controller found that it must neither create nor delete pods of a ReplicaSet.
+    /// The replica set controller found the desired number of pods of a ReplicaSet, and changes none.
     Content,
     /// The replica set controller received an `Updated` event that reports a new status of a ReplicaSet.
     ReplicaSetStatus,
     /// A node agent found that the container of a pod ended, and read the pod from the API server.
     PodEnds,
-    /// A node agent received the first event that shows a pod as `Failed` or `Succeeded`.
+    /// A node agent received the first event that shows a pod as ended (phase `Failed` or `Succeeded`).
     PodFailed,
     /// The replica set controller received the first event that shows a pod as `Failed` or `Succeeded`.
     FailureSeen,

@@ -156,7 +156,9 @@ async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
 /// A state is the number in the config map, or `None` if the config map does not exist.
 type States = Vec<Option<u64>>;
 
-/// A client that writes config maps to the server, and the states that each config map may have there.
+/// A client that writes config maps, and the possible states of each config map on the server.
+///
+/// If a kill interrupts a write, the states before and after the write are both possible.
 #[derive(Default)]
 struct Writer {
     number: usize,

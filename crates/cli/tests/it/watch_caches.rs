@@ -17,7 +17,9 @@ async fn answer(client: &Client, path: &str) -> String {
     client.request_text(request).await.unwrap()
 }
 
-/// Watches a resource from the revision `from`, and returns the revisions or error codes of the events.
+/// Watches a resource from the revision `from` for at most one second, and returns a text for each event.
+///
+/// The text is the code of an `ERROR` event, or the revision of the object in any other event.
 async fn replayed(client: &Client, resource: &str, from: u64) -> Vec<String> {
     let path = format!("/api/v1/{resource}?watch=1&resourceVersion={from}&timeoutSeconds=1");
     let received = |line: &str| {

@@ -172,14 +172,14 @@ impl Binder {
         Ok(())
     }
 
-    /// Sets the phase of a volume to `Released`. The claim of the volume must not be in the cache.
+    /// Sets the phase of a volume to `Released`, because the volume's claim is not in the cache.
     ///
-    /// If the phase is already `Released` and the volume is marked for deletion, the method removes the
-    /// volume's finalizers.
+    /// The cache may be stale, so the method first checks that the server does not have the claim either. If
+    /// the phase is already `Released`, the method only removes the finalizers of a volume that is marked for
+    /// deletion.
     ///
     /// # Errors
-    /// Returns an error if a request fails. Also returns an error, and changes nothing, if the phase is not
-    /// `Released` and the server still has the claim.
+    /// Returns an error if a request fails, or if the check finds the claim on the server.
     async fn release(&self, claim: &ObjectName, volume: &PersistentVolume) -> anyhow::Result<()> {
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         if volume_phase(volume) == Some("Released") {

@@ -35,7 +35,8 @@ pub(crate) struct Storage {
 struct State {
     disks: BTreeSet<String>,
     failures: BTreeMap<String, u32>,
-    /// Names of the disks for which two calls of [`Storage::provide`] have already waited for each other.
+    /// Names of the disks whose race (see [`RACE`]) is over. Later calls of [`Storage::provide`] for these
+    /// disks do not wait.
     raced: BTreeSet<String>,
 }
 

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 /// Maximum time to wait for the cluster's first response. A distant cluster needs about a second.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client for the example's cluster, and the embedded server if the example runs one.
+/// A client for the example's cluster, and the handle of the embedded API server if there is one.
 pub(crate) struct Cluster {
     client: Client,
     embedded: Option<Listening>,

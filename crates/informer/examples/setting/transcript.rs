@@ -52,9 +52,10 @@ impl Transcript {
     }
 }
 
-/// Returns the first line of `expected` that does not occur in `lines` after the preceding expected lines.
+/// Returns the first line of `expected` that is missing in `lines`, or `None` if no line is missing.
 ///
-/// Returns `None` if `lines` contains all lines of `expected` in the same order.
+/// A line counts as missing if it does not occur after the preceding expected lines. Other lines may occur
+/// between the expected lines.
 fn missing<'a>(lines: &[String], expected: &[&'a str]) -> Option<&'a str> {
     let mut lines = lines.iter();
     let mut expected = expected.iter().copied();

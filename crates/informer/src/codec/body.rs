@@ -28,7 +28,7 @@ const CBOR: &str = "application/cbor";
 impl Encoding {
     /// Returns the encoding of a response with the content type `content_type`.
     ///
-    /// An unknown content type counts as JSON, for which servers and proxies use several types.
+    /// An unknown content type counts as JSON, because servers and proxies use several types for JSON.
     ///
     /// # Errors
     /// Returns an error if the content type is that of CBOR.

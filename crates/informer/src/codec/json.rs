@@ -22,7 +22,9 @@ use super::{Expected, Identity, IdentityMetadata, Named};
 /// First bytes that API servers write for a list item without a kind.
 const ITEM: &[u8] = br#"{"metadata":"#;
 
-/// The JSON text that precedes the value of `metadata`, if the object's kind and API version come first.
+/// The JSON text that API servers write between an object's type fields and the value of `metadata`.
+///
+/// The type fields are `kind` and `apiVersion`.
 const METADATA: &[u8] = br#","metadata":"#;
 
 pub(super) fn begins_with_metadata(json: &[u8]) -> Option<usize> {
@@ -82,9 +84,10 @@ pub(super) fn identity_in_place(json: &[u8]) -> Option<Identity<'_>> {
     in_place.or_else(|| serde_json::from_slice(json).ok())
 }
 
-/// Returns the byte position of the value of `metadata` in an object.
+/// Returns the byte position of the value of `metadata` in an object's JSON text.
 ///
-/// Returns `None` if `metadata` is missing, or if a value before `metadata` is an object or an array.
+/// Returns `None` if the text has no `metadata`, or if a nested map or array begins before the first
+/// `metadata`. In the second case, this `metadata` may belong to the nested map and not to the object.
 fn metadata_at(json: &[u8]) -> Option<usize> {
     const KEY: &[u8] = br#""metadata":"#;
     let at = memmem::find(json, KEY)?;

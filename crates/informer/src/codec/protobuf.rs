@@ -88,7 +88,8 @@ fn message(bytes: &[u8]) -> &[u8] {
 
 /// Returns the API version and the kind of `PartialObjectMetadata` if `schema` is its message type.
 ///
-/// In JSON, list items of this kind contain both, unlike items of other kinds.
+/// In a JSON list, items of this kind state their API version and kind. Items of other built-in kinds state
+/// neither.
 fn metadata_type(schema: Schema) -> Option<(&'static str, &'static str)> {
     const API_VERSION: &str = "meta.k8s.io/v1";
     const KIND: &str = "PartialObjectMetadata";

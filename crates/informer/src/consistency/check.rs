@@ -43,9 +43,9 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 /// An attempt fails while the informer's queue contains changes. If all attempts fail, the check is skipped.
 const SETTLE_TRIES: u32 = 20;
 
-/// Maximum number of periodic checks from one request for a list to the next ([`ListedFor::gap`]).
+/// Maximum value of [`ListedFor::gap`].
 ///
-/// While the same difference exists, at least every 64th check requests another list.
+/// So at least every 64th check that finds the same difference requests another list.
 const GAP_MAX: u32 = 64;
 
 /// Task that periodically compares the store of one informer with the server.
@@ -71,7 +71,8 @@ struct Source {
 /// and then after 2, 4, 8, … more checks, up to [`GAP_MAX`].
 struct ListedFor {
     fingerprint: u64,
-    /// Number of periodic checks from one request for a list to the next.
+    /// Value of `rounds` at which the check requests the next list. Doubles with each request, up to
+    /// [`GAP_MAX`].
     gap: u32,
     /// Number of periodic checks since the last request for a list.
     rounds: u32,
@@ -86,11 +87,10 @@ impl ListedFor {
         }
     }
 
-    /// Counts a periodic check that found the difference again. Returns whether this check must request
-    /// another list.
+    /// Counts a periodic check that found this difference again. Returns whether to request another list.
     ///
-    /// The method must be called exactly once per such check. It returns true for the first check, and then
-    /// after 2, 4, 8, … more checks, up to [`GAP_MAX`].
+    /// The caller must call the method once for each such check. The first call returns true. Then the number
+    /// of calls from one `true` to the next doubles: 2, 4, 8, …, up to [`GAP_MAX`].
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {
@@ -105,7 +105,8 @@ impl ListedFor {
 impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
     /// Records the source ID, the `ListerWatcher` and the limits of each reflector.
     ///
-    /// Also gives each reflector the receiving half of a channel, through which the check requests lists.
+    /// Also connects the check to each reflector with a channel. Through this channel, the check requests a
+    /// new list from the reflector.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         let sources = reflectors.iter_mut().map(|reflector| {
             let (relist, signal) = RelistRequest::new();

@@ -44,7 +44,7 @@ impl<T> DerefMut for Lent<T> {
 }
 
 impl<T: Send + 'static> Lent<T> {
-    /// Calls `work` with the held queue or store, and returns the result of `work`.
+    /// Calls `work` with the queue or store that `self` contains, and returns the result of `work`.
     ///
     /// `work` runs on the thread pool for blocking work.
     async fn lend<R: Send + 'static>(

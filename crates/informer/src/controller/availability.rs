@@ -19,7 +19,10 @@ pub(crate) enum Definition {
     /// The informer has not received the kind's CRD. A built-in kind has no CRD, so it always has this state.
     #[default]
     Unknown,
-    /// The CRD of the kind exists. The informer receives this value again after each change of the CRD.
+    /// The CRD of the kind exists.
+    ///
+    /// The informer receives this value again after each change of the CRD, because a change can make the
+    /// kind available.
     There,
     /// The CRD of the kind existed and was deleted.
     Deleted,

@@ -4,7 +4,7 @@ use crate::queue::BATCH;
 
 /// Default maximum number of changes in an informer's queue.
 ///
-/// The channel from the reflectors to the queue has a separate limit with the same default.
+/// Also the default capacity of the channel from the reflectors to the queue.
 pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 
 /// Maximum sizes of an informer's batches and of its queue of changes.
@@ -12,7 +12,8 @@ pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 pub(crate) struct Bounds {
     /// Maximum changes per batch. Handlers and indices are added and removed only between batches.
     pub(crate) batch: usize,
-    /// Number of queued changes at which the informer stops receiving changes from its reflectors.
+    /// While the queue contains at least this number of changes, the informer receives no changes from its
+    /// reflectors.
     pub(crate) waiting: usize,
 }
 

@@ -50,7 +50,7 @@ pub(super) const LOOP: &str = "the informer's loop";
 
 /// Runs the informer's loop, and returns the cause of the failure if the loop panics.
 ///
-/// The guard `gone` is dropped last, after the loop has released all its resources.
+/// The guard `gone` marks the informer as stopped after the loop has released all its resources.
 pub(super) async fn serve<K: Send + Sync + 'static>(
     serving: Serving<K>,
     gone: GoneGuard,

@@ -1,11 +1,15 @@
 //! Defines [`Guest`], an additional task of an informer, such as the warm start or the consistency check.
 //!
-//! Guarantees to a guest: [`Guest::begin`] completes before any reflector runs, [`Guest::run`] is dropped at
-//! shutdown, and [`Guest::end`] is called while the informer's loop still executes commands. A panic in
-//! `begin` or `run` fails the informer.
+//! Guarantees to a guest:
+//! - [`Guest::begin`] completes before any reflector runs;
+//! - the future of [`Guest::run`] is dropped at shutdown;
+//! - [`Guest::end`] is called while the informer's loop still executes commands, such as
+//!   [`Command::Snapshot`].
 //!
-//! Reflectors, queue, store and handlers do not depend on guests. A guest reads snapshots
-//! ([`settled_snapshot`]), sends commands, and prepares reflectors before they start.
+//! A panic in `begin` or `run` fails the informer.
+//!
+//! Reflectors, queue, store and handlers do not depend on guests. A guest can configure the reflectors before
+//! they start. For example, the warm start sets the revisions from which the reflectors resume.
 
 use std::future;
 
@@ -15,18 +19,18 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Command, InnerReflector};
 use crate::indexer::Snapshot;
 
+/// An additional task of an informer, such as the warm start or the consistency check.
 pub(crate) trait Guest<K>: Send + Sync {
     /// Prepares the reflectors; called once before they start.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()>;
 
-    /// Performs the guest's work while the reflectors run. May complete before they stop.
+    /// Runs the task while the reflectors run. The future may complete before the reflectors stop.
     fn run(&mut self) -> BoxFuture<'_, ()>;
 
-    /// Performs the guest's final work.
+    /// Ends the task after the reflectors have stopped. Not called if the informer has failed.
     ///
-    /// Called after the reflectors have stopped; not called if the informer has failed.
-    ///
-    /// Returns further work, which the controller runs while the handlers stop.
+    /// Can return a further future, which the controller runs while the handlers stop. For example, the warm
+    /// start requests a snapshot of the cache, and returns a future that saves the snapshot.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         Box::pin(future::ready(None))
     }
@@ -37,9 +41,10 @@ pub(crate) trait Guest<K>: Send + Sync {
 pub(crate) enum NoSnapshot {
     /// The informer has not synced, so its cache is incomplete.
     NotSynced,
-    /// The queue can pop a newer change before an older one.
+    /// The queue contains changes, and does not return changes in the order in which they were queued.
     ///
-    /// The store may therefore match no revision of the server.
+    /// The store may therefore contain a newer change without an older one. Such a state may never have
+    /// existed on the server.
     Unsettled,
     /// The informer has stopped.
     Stopped,

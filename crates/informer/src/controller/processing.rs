@@ -20,10 +20,15 @@ use crate::{
     reflector::{Delta, DeltaKind, Error, Reporter},
 };
 
-/// First pause after all queued keys failed: the base delay of client-go's work queues.
+/// Length of the first pause after the process function has failed for all queued keys.
+///
+/// Each further pause is twice as long, up to [`RETRY_PAUSE_MAX`], until the process function succeeds. The
+/// value is the base delay of client-go's work queues.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(5);
 
-/// Maximum pause after all queued keys failed: the maximum backoff of client-go's reflector.
+/// Maximum length of a pause after the process function has failed for all queued keys.
+///
+/// The value is the maximum backoff of client-go's reflector.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 pub(super) type Process<K> = Box<dyn FnMut(&Popped<K>) -> Result<(), ProcessError> + Send>;
@@ -34,7 +39,9 @@ pub type ProcessError = Box<dyn std::error::Error + Send + Sync>;
 /// The user's store of known objects, shared by the queue and the reflector.
 pub(super) type Shared<K> = Arc<dyn Known<K> + Send + Sync>;
 
-/// Passes a reflector's changes through a queue to the process function, with resyncs and retries.
+/// Passes a reflector's changes through a queue to the process function.
+///
+/// Also runs resyncs, and retries failed changes if `retry` is set.
 pub(super) struct Processing<K> {
     pub(super) queue: DeltaFifo<K>,
     pub(super) process: Process<K>,
@@ -158,7 +165,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
         self.resume();
     }
 
-    /// Returns when processing resumes after failures, or `None` if it is not paused.
+    /// Returns the time at which the current pause ends, or `None` if there is no pause.
     fn resumes(&self) -> Option<Instant> {
         self.retry.as_ref().and_then(|retry| retry.resumes)
     }
@@ -190,17 +197,17 @@ impl ResyncTimer {
 pub(super) struct Retry {
     /// Number of consecutive failures since the last success or pause.
     failed: usize,
-    /// Length of the latest pause; zero initially and after each success.
+    /// Length of the latest pause; zero if there was no pause since the last success of the process function.
     pause: Duration,
     /// Time at which the current pause ends; `None` if there is no pause.
     resumes: Option<Instant>,
 }
 
 impl Retry {
-    /// Records a failure. Starts a pause after at least `waiting` consecutive failures since the last success
-    /// or pause.
+    /// Records a failure of the process function. Starts a pause if all queued keys may have failed.
     ///
-    /// `waiting` is the number of queued keys.
+    /// `waiting` is the number of queued keys. The pause starts when the number of consecutive failures since
+    /// the last success or pause reaches this number.
     fn failed(&mut self, waiting: usize) {
         self.failed += 1;
         if self.failed >= waiting {

@@ -25,7 +25,7 @@ use crate::{
     status::{FailureCause, InformerError},
 };
 
-/// Name, in error messages, of the work of the consistency check and the warm start.
+/// Text that stands for the consistency check and the warm start in error messages about their panics.
 const RUN: &str = "a check, a save or a load";
 
 impl<K> Controller<K>
@@ -67,7 +67,8 @@ where
     ///
     /// # Cancel safety
     /// Dropping the future aborts all tasks at once. Handlers are dropped at an await point, and nothing is
-    /// saved. Only a callback that blocks a dedicated thread continues to run.
+    /// saved. Only a callback that blocks a
+    /// [dedicated thread](crate::shared_informer::HandlerBuilder::dedicated_thread) continues to run.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<Ended, InformerError> {
         self.phase.send_replace(Phase::Running);
         let mut guests = std::mem::take(&mut self.guests);

@@ -24,11 +24,11 @@ use crate::{indexer::Snapshot, object::SourceId, reflector::Delta};
 pub(super) struct Unconfirmed {
     /// Sources whose reflector has sent nothing since the saved objects were loaded.
     sources: BTreeSet<SourceId>,
-    /// Number of changes that must still be popped from the queue before the objects are confirmed.
+    /// Number of changes that must still leave the queue before the warm start's objects count as confirmed.
     ///
-    /// When a reflector sends its first change, list or bookmark after the load, this is set to the number of
-    /// queued changes. Later changes of this reflector do not increase the number, so a busy watch can't
-    /// delay the confirmation.
+    /// When a source's reflector first sends a change, list or bookmark, this number is set to the length of
+    /// the queue. Later changes of this reflector do not increase the number, so a busy watch can't delay the
+    /// confirmation.
     left_in_queue: usize,
     /// Reports that the loaded objects are in the store; `None` after the report.
     filled: Option<oneshot::Sender<()>>,
@@ -37,8 +37,9 @@ pub(super) struct Unconfirmed {
 impl Unconfirmed {
     /// Records that the reflector of `source` has sent a change, a list or a bookmark.
     ///
-    /// `waiting` is the number of changes in the queue, including those that the reflector has sent. Only the
-    /// first call for each source has an effect.
+    /// `waiting` is the number of changes in the queue, including those that the reflector has sent. The warm
+    /// start's objects can be confirmed only after these changes have left the queue. Only the first call for
+    /// each source has an effect.
     pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
         if self.sources.remove(&source) {
             self.left_in_queue = waiting;
@@ -66,7 +67,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
 
     /// Returns how many single-object changes may be popped from the queue now.
     ///
-    /// Handler buffers do not limit the number while a first list or a warm start completes.
+    /// This is the free space in the fullest handler buffer. While a first list or a warm start completes,
+    /// there is no limit, because full handler buffers must not delay the sync.
     pub(super) fn room(&self) -> usize {
         let unconfirmed = self.unconfirmed.as_ref();
         let is_heard = unconfirmed.is_some_and(|unconfirmed| unconfirmed.sources.is_empty());
@@ -81,8 +83,9 @@ impl<K: Send + Sync + 'static> Serving<K> {
         self.listed.len() < self.arrived.len()
     }
 
-    /// Reports that a warm start's objects are in the store, if they are. Reports that the informer has
-    /// synced, if it has. Makes each of the two reports only once.
+    /// Checks whether a warm start's objects are in the store, and whether the informer has synced.
+    ///
+    /// Reports each of these two events once.
     pub(super) fn sync(&mut self) {
         if !self.is_listing()
             && let Some(unconfirmed) = &mut self.unconfirmed

@@ -19,17 +19,16 @@ pub(crate) struct KnownStates<K> {
     pub(crate) source: SourceId,
     /// Epoch of `source` when the list started. Only stored objects of the same epoch are reused.
     ///
-    /// A source starts a new epoch when its server may have been restored from a backup, because revisions
-    /// may repeat.
+    /// A source starts a new epoch when its server may have been restored from a backup. After a restoration,
+    /// a revision can identify another state of the object than before.
     pub(crate) epoch: Epoch,
 }
 
 impl<K> KnownStates<K> {
     /// Returns the stored object with the name, uid and revision of the list item `identity`.
     ///
-    /// Returns `None` if another list and watch of the informer received the object, or if the server may
-    /// have been restored from a backup since then. The object may be broken, which means that it failed to
-    /// decode earlier.
+    /// Returns `None` if the stored object came from another source (list and watch), or in another epoch of
+    /// the source. The returned object may be broken, which means that it failed to decode earlier.
     pub(super) fn unchanged(&self, identity: &Identity<'_>) -> Option<Object<K>> {
         let revision = ResourceVersion::of(identity);
         if revision.is_unset() {
@@ -50,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// A fake store with one object, received by the list and watch whose [`SourceId`] is 3.
+    /// A fake store with one object. The object's source has the [`SourceId`] 3, an arbitrary number.
     struct One(Object<ConfigMap>);
 
     impl Known<ConfigMap> for One {

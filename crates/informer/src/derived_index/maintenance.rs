@@ -46,9 +46,10 @@ pub(super) type ValuesOf<K, O> =
 #[derive(Default)]
 pub(super) struct Board {
     kept: Mutex<Kept>,
-    /// Wakes the waiting handler when the other handler drops its [`Claim`].
+    /// Notified when a [`Claim`] is dropped.
     ///
-    /// The index has two handlers, so at most one waits.
+    /// A handler that must update an object waits while the other handler has a claim on this object. The
+    /// index has two handlers, so at most one waits.
     released: Notify,
 }
 
@@ -144,7 +145,8 @@ pub(super) struct Maintenance<K, O> {
     pub(super) others: Indexer<O>,
     pub(super) depends_on: DependsOn<K>,
     pub(super) values: ValuesOf<K, O>,
-    /// Weak reference to the index content. After the index was dropped, the methods have no effect.
+    /// Weak reference to the index content. After the index was dropped, the methods of [`Maintenance`] have
+    /// no effect.
     pub(super) board: Weak<Board>,
 }
 

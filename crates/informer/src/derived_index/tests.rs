@@ -72,9 +72,10 @@ enum Operation {
     DeletePod(usize),
     PutNode(usize, usize),
     DeleteNode(usize),
-    /// Polls the future of the pod handler (0) or the node handler (1) once.
+    /// Polls the pod handler (0) or the node handler (1) once.
     ///
-    /// A handler without a pending future first starts to handle its next event.
+    /// The poll continues the handling of the current event. If there is no current event, the
+    /// poll begins the handling of the next event.
     Poll(usize),
     /// Ends the current call of an index function, if there is one.
     Answer,
@@ -129,10 +130,9 @@ fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }
 
-/// Removes the next operation from the script, and runs it unless it is [`Operation::Answer`].
+/// Removes the next operation from the script and runs it. Returns `false` at the end of the script.
 ///
-/// Returns `false` if the operation is `Answer`, which ends a call of an index function, or if the script is
-/// empty.
+/// Also returns `false` for [`Operation::Answer`]. A running index function then returns its result.
 fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     let mut guard = world.lock();
     let World {
@@ -168,8 +168,9 @@ fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     true
 }
 
-/// Polls the handler's pending future once. If the handler has no pending future, polls the future that
-/// handles its next event.
+/// Polls the pod handler (0) or the node handler (1) once.
+///
+/// Polls the future that an earlier call has left pending, or else a new future that handles the next event.
 fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     let mut waiting = {
         let mut world = world.lock();
@@ -205,7 +206,8 @@ fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
 
 /// Creates the [`World`] of a test, and an index of its pods.
 ///
-/// Each index function first runs operations of `script`, and then computes its result.
+/// Each index function first runs operations of `script`, and then computes its result. So the caches can
+/// change while the index evaluates a pod.
 fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
     let (pods, pod_writer) = indexer::new(Indexers::new()).unwrap();
     let (nodes, node_writer) = indexer::new(Indexers::new()).unwrap();

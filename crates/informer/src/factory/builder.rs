@@ -177,8 +177,8 @@ impl FactoryBuilder {
     /// Sets the time for which an unused informer runs after its last hold is dropped. The default is one
     /// minute.
     ///
-    /// This time applies to an informer that was requested only with [`hold`](SharedInformerFactory::hold).
-    /// If the time is zero, the informer ends as soon as its last hold is dropped.
+    /// This time applies only to an informer for which every request was a request for a
+    /// [`Hold`](super::Hold). If the time is zero, the informer ends as soon as its last hold is dropped.
     pub fn idle_grace(mut self, grace: Duration) -> Self {
         self.idle_grace = grace;
         self

@@ -8,7 +8,9 @@ use std::cell::RefCell;
 use super::registry::{Key, RegistryId};
 
 thread_local! {
-    /// Informers that constructors on this thread are creating, outermost first.
+    /// Informers whose constructors are running on this thread, in the order in which the constructors began.
+    ///
+    /// There can be several, because a constructor can request other informers.
     static CONSTRUCTING: RefCell<Vec<UnderConstruction>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -46,7 +48,7 @@ impl Constructing {
         Some(Self { depth })
     }
 
-    /// Returns whether the constructor has requested the informer that it creates.
+    /// Returns whether the constructor of this informer has requested this informer itself.
     pub(super) fn recursed(&self) -> bool {
         CONSTRUCTING.with_borrow(|constructing| constructing[self.depth].recursed)
     }
@@ -58,7 +60,10 @@ impl Drop for Constructing {
     }
 }
 
-/// Returns whether this thread is constructing the informer, and records a recursion if so.
+/// Returns whether a constructor of the informer with the key `key` is running on this thread.
+///
+/// If so, the constructor has requested the informer that it creates. The function records this, and
+/// [`Constructing::recursed`] then returns true.
 pub(super) fn note(registry: RegistryId, key: &Key) -> bool {
     CONSTRUCTING.with_borrow_mut(|constructing| {
         let mut constructing = constructing.iter_mut();

@@ -29,17 +29,17 @@ pub(super) type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct Defaults {
-    /// Selectors, namespaces, and options of list and watch requests, as defaults for all kinds.
+    /// Default selectors, namespaces and request options of all kinds, with the lowest precedence.
     pub(super) level: Level,
     pub(super) loop_options: LoopOptions,
     pub(super) metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
     by_type: ByType,
-    /// Options that a type inherits from other types of the same kind. The keys are the inheriting types.
+    /// Options that a wrapper type inherits from the type inside the wrapper. The keys are the wrapper types.
     ///
-    /// `Pruned<Pod>` and `PartialObjectMeta<Pod>` inherit the options of `Pod`, through the first map.
-    /// `Pruned<PartialObjectMeta<Pod>>` inherits the options of `PartialObjectMeta<Pod>` through the first
-    /// map, and those of `Pod` through the second map. The first map has precedence.
+    /// The first map is for one wrapper: `Pruned<Pod>` and `PartialObjectMeta<Pod>` inherit from `Pod`. The
+    /// second map is for two wrappers: `Pruned<PartialObjectMeta<Pod>>` inherits from `Pod`. For a type in
+    /// both maps, the first map has precedence.
     inherited: [ByType; 2],
     pub(super) error_handler: Option<FactoryErrorHandler>,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
@@ -103,8 +103,10 @@ impl Defaults {
         Scope::resolve(&levels, is_namespaced)
     }
 
-    /// Returns the options `own`. An option that `own` does not set has its default for the type `K`, or else
-    /// its default for all kinds.
+    /// Completes the options `own` with the defaults.
+    ///
+    /// An option that `own` does not set is set to its default for the type `K`, or else to its default for
+    /// all kinds.
     ///
     /// For the options that can differ between namespaces, callers use [`Defaults::scope`] and
     /// [`Defaults::transform`] instead.
@@ -125,10 +127,9 @@ impl Defaults {
     /// - the factory's transform for the type `K`;
     /// - the factory's transform for all kinds in the object's namespace.
     ///
-    /// The first two can differ between namespaces: a transform for the object's namespace has precedence
-    /// over a transform for all namespaces. If the scope does not list the object's namespace, the transforms
-    /// for the namespace `""` apply. Transforms for a namespace do not apply to cluster-scoped objects. A kind
-    /// that is known only by its name may be cluster-scoped, so the object determines this, not the kind.
+    /// In `own`, and for the type `K`, a transform for the object's namespace has precedence over a transform
+    /// for all namespaces. If the scope does not list the object's namespace, the transforms for the
+    /// namespace `""` apply. Transforms for a namespace do not apply to objects without a namespace.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,

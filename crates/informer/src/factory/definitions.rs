@@ -29,12 +29,12 @@ type Metadata = PartialObjectMeta<DynamicObject>;
 /// Handle that keeps the informer of definitions running, and a receiver of the state of one definition.
 pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 
-/// Senders of the definitions' states, and the informer whose event handler uses the senders.
+/// Sends the states of `CustomResourceDefinition` objects to the informers of the defined kinds.
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// Sender of each definition's state, by the definition's name `<plural>.<group>`.
+    /// Sender of the state of each followed `CustomResourceDefinition`, by its name `<plural>.<group>`.
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
-    /// The informer of definitions on which the event handler is registered, if it is registered.
+    /// The informer of definitions with which [`Hearing`] is registered; `None` before the registration.
     heard: Mutex<Option<SharedInformer<Metadata>>>,
 }
 

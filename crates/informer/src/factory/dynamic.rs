@@ -36,8 +36,10 @@ impl SharedInformerFactory {
     /// This method must be called inside a Tokio runtime.
     ///
     /// The informer is limited to the factory's namespaces, unless `kind` states that the kind is
-    /// cluster-scoped. Kinds that [discovery](SharedInformerFactory::discover) returns state this. If the
-    /// server does not serve the kind, the informer does not sync. A wait for the sync with
+    /// cluster-scoped. A kind from [`discover`](SharedInformerFactory::discover) states whether it
+    /// is namespaced.
+    ///
+    /// If the server does not serve the kind, the informer does not sync. A wait for the sync with
     /// [`fail_fast`](crate::status::WaitForSync::fail_fast) then returns an error.
     ///
     /// # Errors

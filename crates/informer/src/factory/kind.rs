@@ -87,8 +87,8 @@ pub enum KindError {
         /// group.
         plural: String,
     },
-    /// An informer of this kind, these namespaces and these selectors exists, but its options differ from
-    /// those of the request.
+    /// The factory already has an informer of the requested kind with the requested namespaces and selectors.
+    /// The other options of this informer differ from the requested options.
     #[error(transparent)]
     Options(#[from] OptionsConflict),
 }

@@ -88,13 +88,13 @@ pub struct Coverage {
     pub pruned_fields: Vec<FieldPath>,
 }
 
-/// One section of a [`Coverage`]: the objects that an informer covers in one namespace, or in all namespaces
-/// that have no section of their own.
+/// The selectors of an informer for one namespace, or for all namespaces without an element of their own in
+/// [`Coverage::sections`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoveredNamespace {
-    /// Name of the namespace that this section covers. `None` if this section covers all namespaces that
-    /// have no section of their own.
+    /// Name of the namespace. `None` means all namespaces for which [`Coverage::sections`] has no other
+    /// element.
     pub namespace: Option<String>,
     /// Label selector of the informer in this namespace. The empty selector selects all objects.
     pub labels: Selector,

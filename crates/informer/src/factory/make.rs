@@ -39,7 +39,7 @@ impl SharedInformerFactory {
     /// Returns the requested informer, or creates the informer if there is none.
     ///
     /// # Errors
-    /// Returns [`OptionsConflict`] if the informer exists, but was requested with other options.
+    /// Returns [`OptionsConflict`] if the informer exists, and its options differ from the requested options.
     pub(super) fn get_with_options<K>(
         &self,
         request: Request<K>,
@@ -101,8 +101,8 @@ impl SharedInformerFactory {
     /// Creates an informer.
     ///
     /// `complete` contains the requested options, and the factory's defaults for options that were not
-    /// requested. `requested` contains only the requested options, and is used only to select transforms: for
-    /// a namespace without a requested transform, the factory's default transform applies, if any.
+    /// requested. `requested` contains only the requested options. It is used only for the transforms,
+    /// because the precedence of transforms is resolved for each namespace separately.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,
@@ -165,9 +165,9 @@ impl SharedInformerFactory {
 
 /// Returns the function that runs an informer until the factory ends it.
 ///
-/// When the informer starts, `follow` returns a receiver for the state of the `CustomResourceDefinition` of
-/// the informer's kind. The informer reacts to changes of this state. If `follow` returns `None`, the
-/// informer does not observe the definition.
+/// The function calls `follow` when the informer starts. `follow` subscribes to the
+/// `CustomResourceDefinition` of the informer's kind. The informer is then suspended while the server does
+/// not serve the kind. If `follow` returns `None`, the informer does not observe the definition.
 pub(super) fn run<K>(
     controller: Controller<K>,
     follow: impl FnOnce() -> Option<Followed> + Send + Sync + 'static,

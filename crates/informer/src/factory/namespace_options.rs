@@ -47,9 +47,10 @@ impl<T> NamespaceOptions<T> {
     }
 }
 
-/// Splits the options of each namespace into its selectors with its request options, and its transform.
+/// Splits the options of each namespace into a [`Selection`] and a transform.
 ///
-/// The keys of both maps are the names of the namespaces.
+/// The keys of both maps are the names of the namespaces. The second map contains only namespaces with a
+/// transform.
 pub(super) fn split<T, S: Into<String>>(
     namespaces: impl IntoIterator<Item = (S, NamespaceOptions<T>)>,
 ) -> (BTreeMap<String, Selection>, BTreeMap<String, Transform<T>>) {

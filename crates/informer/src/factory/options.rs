@@ -179,10 +179,10 @@ impl<K> InformerOptions<K> {
 
     keeping_methods!(keeping);
 
-    /// Returns these options, with each unset option from `general`.
+    /// Returns these options, in which each unset option has its value from `general`.
     ///
-    /// The lists of namespaces, with the options of each namespace, are not merged. If these options have a
-    /// list of namespaces, the result has this list, and otherwise the list of `general`.
+    /// The list of namespaces and the options of the single namespaces count as one option. If `self` has
+    /// a list of namespaces, the list of `general` is ignored.
     pub(super) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         let by_namespace = match self.level.namespaces {
@@ -202,8 +202,11 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Returns the options that the type `T`, another Rust type for the kind of `K`, inherits from these
-    /// options.
+    /// Converts options for the type `K` to options for `T`, another Rust type for the same kind.
+    ///
+    /// For example, `PartialObjectMeta<Pod>` inherits the options of `Pod`. The name and the options for
+    /// storing objects are not inherited. `transform` converts a transform, or returns `None` if `T` does not
+    /// inherit it.
     pub(super) fn inherited<T>(
         &self,
         transform: impl Fn(&Transform<K>) -> Option<Transform<T>>,
@@ -246,7 +249,8 @@ impl<K> InformerOptions<Pruned<K>> {
     keep_method!(keeping);
 }
 
-/// Error of a request for an informer that exists with a different option value.
+/// Error of a request for an informer: the informer exists, and one of its options has another value than in
+/// the request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the factory already has an informer of {kind} in this scope with another {option}; use the same options, or another factory"

@@ -87,12 +87,13 @@ pub(super) enum Want {
 
 /// Result of a request to end an informer.
 pub(super) enum Ending {
-    /// The informer is not in the registry, or the factory has been shut down.
+    /// The request has no effect: the informer is not in the registry, or the factory has been shut down.
     NotHere,
     /// The factory was not running the informer, and has removed it from the registry.
     ///
-    /// The value is the function that runs the informer, if the factory has never called it. Dropping the
-    /// value ends the informer.
+    /// For an informer that the factory must still start, the value is the function that runs the informer.
+    /// Dropping this function ends the informer. The value is `None` for an adopted informer, and for one
+    /// that has already ended.
     Left(Option<Run>),
     /// The factory has signalled the informer to end; the channel closes when the informer's last task has
     /// ended.
@@ -107,10 +108,10 @@ pub(super) struct Registry {
     stop: watch::Sender<bool>,
     /// Sends the error of the first informer that failed; `None` until an informer fails.
     pub(super) failure: watch::Sender<Option<InformerError>>,
-    /// Tasks of the running informers. Must not be locked while `state` is locked.
+    /// Tasks of the running informers. Code that needs both locks must lock `running` before `state`.
     ///
-    /// Tasks are spawned while `running` is locked. If the runtime is shutting down, spawning drops the task.
-    /// The drop runs user code, which may lock `state`. The opposite lock order could deadlock.
+    /// Tasks are spawned while `running` is locked. If the runtime is shutting down, spawning drops the task,
+    /// and the drop runs user code, which may lock `state`. The opposite lock order could deadlock.
     running: Mutex<JoinSet<()>>,
 }
 
@@ -127,7 +128,7 @@ struct State {
 struct Entry {
     id: EntryId,
     key: Key,
-    /// The informer. The concrete type is [`Registered<K>`], where `K` is the Rust type in the key.
+    /// The informer, of the concrete type [`Registered<K>`]. `K` is the Rust type that `key` identifies.
     informer: Arc<dyn AnyInformer>,
     /// Function that runs the informer; `None` after the informer's start, after the shutdown, and if the
     /// factory does not run the informer.
@@ -169,8 +170,8 @@ impl Registry {
     /// informer. Starts the informer if `want` is [`Want::Held`] and the factory was not shut down.
     ///
     /// # Errors
-    /// Returns the error of `accept`, which receives the informer's options. In this case, `want` has no
-    /// effect.
+    /// `accept` receives the options of the existing or created informer. If `accept` returns an error, this
+    /// method returns the error, and does not start the informer or keep it running.
     pub(super) fn get_if_or_make<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
@@ -205,8 +206,8 @@ impl Registry {
 
     /// Returns the informer of a key, or `None` if the registry has no informer of this key.
     ///
-    /// `want` determines how long the returned informer is kept running. Before the shutdown of the factory,
-    /// an informer that has ended or is ending counts as missing. After the shutdown, it is returned.
+    /// Before the shutdown of the factory, also returns `None` if the informer has ended or is ending. `want`
+    /// determines how long the returned informer is kept running.
     ///
     /// # Errors
     /// Returns the error of `accept`, which receives the informer's options and can reject the informer.
@@ -291,10 +292,10 @@ impl Registry {
         }
     }
 
-    /// Returns a sync wait for each informer except those that are ending.
+    /// Returns a [`WaitForSync`] for each informer that is not ending.
     ///
     /// If [`start`](Self::start) was never called, the wait for an unstarted informer fails immediately. If
-    /// `start` was called, the result omits informers that were registered later and are unstarted.
+    /// `start` was called, the result omits unstarted informers, which were registered after this call.
     pub(super) fn waits(&self) -> Vec<WaitForSync> {
         let state = self.state.lock();
         let entries = state.entries.iter().filter(|entry| !entry.is_ending());
@@ -365,17 +366,16 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Returns the informer of a key, or `None` if there is none or if it has ended or is ending.
-    ///
-    /// After the shutdown of the factory, also returns an informer that has ended or is ending.
+    /// Returns the informer of a key, or `None` if there is none. Before the shutdown of the factory, also
+    /// returns `None` if the informer has ended or is ending.
     pub(super) fn look<K: 'static>(&self, key: &Key) -> Option<SharedInformer<K>> {
         let state = self.state.lock();
         let (_, registered) = state.find::<K>(key)?;
         Some(registered.informer.clone())
     }
 
-    /// Removes one of the holds that keep an informer running. Starts the idle grace period if this was the
-    /// last hold and the informer is not pinned.
+    /// Removes a hold ([`Want::Held`]) of an informer. If the informer then has no hold and no pin
+    /// ([`Want::Pinned`]), its idle grace period starts.
     pub(super) fn release(&self, id: EntryId) {
         let mut state = self.state.lock();
         let Some(entry) = state.entry(id) else {
@@ -412,12 +412,11 @@ impl Registry {
         drop(ended);
     }
 
-    /// Adds a pin ([`Want::Pinned`]) or a hold ([`Want::Held`]), which keeps the informer running.
+    /// Keeps an informer running: adds a pin ([`Want::Pinned`]) or a hold ([`Want::Held`]).
     ///
-    /// For a hold on an informer that has not been started, returns the function that runs the informer. The
-    /// caller must pass this function to [`spawn`](Self::spawn).
-    /// Always returns `None` for a pin. Returns `None` for a hold if the informer was started or removed, if
-    /// the factory was shut down, or if the factory does not run the informer.
+    /// For a hold on an informer that the factory must still start, returns the function that runs the
+    /// informer. The caller must pass this function to [`spawn`](Self::spawn). In all other cases, returns
+    /// `None`.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;
@@ -434,9 +433,8 @@ impl Registry {
 }
 
 impl State {
-    /// Returns the informer of a key, or `None` if there is none or if it has ended or is ending.
-    ///
-    /// After the shutdown of the factory, also returns an informer that has ended or is ending.
+    /// Returns the informer of a key, or `None` if there is none. Before the shutdown of the factory, also
+    /// returns `None` if the informer has ended or is ending.
     fn find<K: 'static>(&self, key: &Key) -> Option<(EntryId, &Registered<K>)> {
         let entry = self.entries.iter().find(|entry| entry.key == *key)?;
         let has_ended = entry.informer.is_stopped() || entry.is_ending();

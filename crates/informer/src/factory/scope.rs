@@ -46,9 +46,10 @@ pub(super) use selection_methods;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     pub(super) everywhere: Selection,
-    /// Selections of single namespaces; an empty map means all namespaces.
+    /// The namespaces that this level sets, each with its [`Selection`]. An empty map means all namespaces.
     ///
-    /// `None` means the namespaces of a less specific level.
+    /// If this level sets no namespaces, the value is `None`, and the namespaces of a less specific level
+    /// apply.
     pub(super) namespaces: Option<BTreeMap<String, Selection>>,
 }
 
@@ -62,7 +63,7 @@ pub(super) struct Scope {
 /// One namespace of an informer's scope, which the informer lists and watches separately.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Name of the namespace; empty for all namespaces without a section of their own.
+    /// Name of the namespace. The empty name means all namespaces for which the scope has no other section.
     pub(super) namespace: String,
     pub(super) labels: Selector,
     pub(super) fields: String,
@@ -123,10 +124,11 @@ impl Level {
 }
 
 impl Scope {
-    /// Combines the selections for an informer, for its type and for all kinds into a scope.
+    /// Combines the levels of precedence into the scope of one informer.
     ///
-    /// `levels` contains these selections in this order. If one level does not set a value, the value of the
-    /// next level applies. For a cluster-scoped kind, namespaces are ignored.
+    /// `levels` is ordered from the most to the least specific level: the informer, its type, all kinds. If a
+    /// level does not set a value, the value of the next level applies. For a cluster-scoped kind, namespaces
+    /// are ignored.
     pub(super) fn resolve(levels: &[&Level], is_namespaced: bool) -> Self {
         let nothing = Selection::default;
         let selected = |namespace: &str| {
@@ -177,7 +179,7 @@ impl Scope {
         name
     }
 
-    /// Returns the text that `of` returns for every section; `None` if the texts differ or are empty.
+    /// Calls `of` for each section, and returns the text if it is equal for all sections and not empty.
     fn common(&self, of: impl Fn(&Section) -> String) -> Option<String> {
         let mut all = self.sections.iter().map(of);
         let first = all.next().filter(|first| !first.is_empty())?;
@@ -195,10 +197,10 @@ impl Section {
         }
     }
 
-    /// Adds conditions to the field selector of this section, which exclude the given namespaces.
+    /// Excludes the objects in `namespaces` with conditions in the field selector of this section.
     ///
-    /// Each of these namespaces has a section of its own. Without the conditions, its objects would be listed
-    /// twice.
+    /// The informer lists and watches these namespaces separately. Without the conditions, their objects
+    /// would be listed twice.
     fn leave_out(&mut self, namespaces: &[&str]) {
         let named = namespaces.iter().filter(|namespace| **namespace != ALL);
         let excluded = named.map(|namespace| format!("metadata.namespace!={namespace}"));

@@ -1,9 +1,9 @@
 //! Fills new indices of a store while the store's writer continues to apply changes.
 //!
 //! [`IndexBuild`] runs in the task that adds the indices, in rounds. The first round indexes all objects of
-//! the store. Each later round indexes the objects that changed during the previous round. The writer indexes
-//! the objects that change during the last round. This module does not add the new indices to the store. The
-//! writer does.
+//! the store. Each later round indexes the objects that changed during the previous round. The rounds end
+//! after a round with only few objects, or after [`ROUNDS`] rounds. The writer then indexes the objects that
+//! changed during the last round, and adds the new indices to the store.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,7 +21,9 @@ use crate::object::ObjectName;
 /// If the cache stores objects as compressed bytes, indexing this many objects takes about 2 ms.
 const SLICE: usize = 100;
 
-/// A round of an [`IndexBuild`] is the last one if it indexes at most this number of objects.
+/// If a round of an [`IndexBuild`] indexes at most this number of objects, no further round follows.
+///
+/// Each round after the first indexes the objects that changed during the previous round.
 const NEAR: usize = crate::queue::BATCH;
 
 /// Maximum number of rounds of an [`IndexBuild`].

@@ -34,7 +34,7 @@ pub enum Change<K> {
     Added {
         /// The added object.
         object: Object<K>,
-        /// Whether the object is from the first list of the reflector that received it.
+        /// Whether the object comes from the first list of the reflector that received the object.
         in_initial_list: bool,
     },
     /// An object that was already in the cache was updated, or its unchanged state is delivered again.

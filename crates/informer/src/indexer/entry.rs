@@ -41,11 +41,13 @@ impl<K> Entry<K> {
         self.object.broken().is_none()
     }
 
-    /// Returns whether this entry already contains the state of `object`, which `source` received.
+    /// Returns whether this entry already contains the state of `object`. `source` is the list and watch that
+    /// received `object`.
     ///
-    /// Returns `true` if the entry's object and `object` are the same object in memory, whatever the sources
-    /// are. Also returns `true` if source, revision and uid are equal, unless the entry's object failed to
-    /// decode.
+    /// Returns `true` in two cases:
+    /// - The entry's object and `object` are the same object in memory.
+    /// - Source, revision and uid are equal, and the entry's object did not fail to decode. An unknown uid
+    ///   counts as equal. An unset revision does not.
     pub(super) fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
         let known = &self.object;
         known.is_same(object)

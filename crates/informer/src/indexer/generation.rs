@@ -26,11 +26,13 @@ pub(super) struct Garbage<K> {
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
 }
 
-/// The roots of a store from one complete list to the next.
+/// A generation of roots: the states of a store from one complete list of the server to the next. Each state
+/// is called a root.
 ///
-/// The roots share most of their memory, so most of it is freed only when the last of them is dropped.
+/// All roots of a generation share this value, and most of their memory. Most of the memory is freed only
+/// when the last of these roots is dropped.
 pub(super) struct Generation<K> {
-    /// Whether a later list followed, or the store's writer was dropped.
+    /// Whether the generation has ended: the store applied another list, or the store's writer was dropped.
     is_over: AtomicBool,
     free: Free<K>,
 }

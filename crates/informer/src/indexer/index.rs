@@ -208,13 +208,13 @@ pub trait IndexRef {
 
     /// Returns whether this reference identifies the index whose name is `name`.
     ///
-    /// A reference by name compares the texts of both names. An [`IndexToken`] identifies only the index for
-    /// which it was created. It therefore compares whether both names are the same allocation.
+    /// A name is compared as text. An [`IndexToken`] is compared by the address of its `Arc`, because a token
+    /// identifies only the index for which it was created.
     fn refers_to(&self, name: &Arc<str>) -> bool {
         **name == *self.index_name()
     }
 
-    /// Returns the error of a look-up with this reference in a store that does not have the index.
+    /// Returns the error of a look-up with this reference, for a store that does not have the index.
     fn not_found(&self) -> NoSuchIndex {
         NoSuchIndex::Name(self.index_name().to_owned())
     }

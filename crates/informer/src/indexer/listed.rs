@@ -14,7 +14,8 @@ type Positions = std::collections::HashMap<ObjectName, usize>;
 pub(super) enum Listed {
     /// The list is sorted by name and has no duplicates.
     InOrder,
-    /// The list is unsorted or has duplicates. Maps names to positions returned by [`Listed::position`].
+    /// The list is unsorted or has duplicates. The value maps each name to the position that
+    /// [`Listed::position`] returned for it.
     Hashed(Positions),
 }
 
@@ -31,10 +32,10 @@ impl Listed {
         matches!(self, Self::InOrder)
     }
 
-    /// Returns the position of `name` in the deduplicated list.
+    /// Returns the position of `name` in the list without its duplicates.
     ///
     /// Must be called once for each object of the list, in the list's order. `next` is the number of distinct
-    /// names in the earlier calls.
+    /// names in the earlier calls, which is the position of a new name.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,

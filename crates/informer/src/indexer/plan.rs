@@ -188,7 +188,7 @@ impl Plan {
 
     /// Returns the first name, starting at the bound `from`, that meets all conditions in `self.sets`.
     ///
-    /// The caller checks the conditions in `self.tests`.
+    /// Does not check the conditions in `self.tests`.
     fn agreed<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         let Some((first, others)) = self.sets.split_first() else {
             let mut entries = root.entries.range(from, |_| true);
@@ -232,11 +232,12 @@ fn selected<'a, K: 'a>(
     (found, None)
 }
 
-/// A found object name, and the object's entry if the search has read the entry.
+/// Result of one search step: an object's name, and its entry if the step has read the entry.
 type Step<'a, K> = (&'a ObjectName, Option<&'a Entry<K>>);
 
 impl Set {
-    /// Returns the first name, starting at the bound `from`, for which this condition holds.
+    /// Returns the name of the first object, starting at the bound `from`, that has one of the namespaces or
+    /// index values in `self`.
     fn next<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         match self {
             Set::Namespaces(namespaces) => {

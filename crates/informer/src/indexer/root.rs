@@ -43,9 +43,10 @@ pub(super) struct Root<K> {
     pub(super) wire_bytes: u64,
     /// Number of entries of each source, including entries that can't be decoded.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
-    /// Decides which task frees the memory of this root when the root is dropped.
+    /// The generation of this root. It consists of all roots between the same two complete lists.
     ///
-    /// `None` in a store without an informer. The task that drops the root then frees the memory.
+    /// A large root that is dropped after its generation has ended is freed by another task. `None` in a
+    /// store without an informer: the task that drops the root then always frees the memory.
     generation: Option<Arc<Generation<K>>>,
     /// Number of objects that no read has decoded yet; `None` if the store does not decode on demand.
     pub(super) unread: Option<Arc<UnreadMoment>>,
@@ -93,9 +94,11 @@ impl<K> Root<K> {
         move |entry| are_all_live || entry.is_live()
     }
 
-    /// Returns the object state that handlers last received for `entry`.
+    /// Returns the state that handlers last received for the object `name`, or `None` if they have received
+    /// no state.
     ///
-    /// Returns `None` if handlers have received no state of this object.
+    /// Handlers do not receive a state that failed to decode. If the state in `entry` failed to decode, the
+    /// method therefore returns an earlier state, if there is one.
     pub(super) fn told<'a>(
         &'a self,
         name: &ObjectName,
@@ -119,7 +122,8 @@ impl<K> Root<K> {
         self.revisions.get(&source).cloned().unwrap_or_default()
     }
 
-    /// Raises the revision that the store has reached for `source`, if `revision` is newer.
+    /// Sets the stored revision of `source` to `revision`, unless `revision` is older. A revision after a
+    /// restore of the server never counts as older than a revision before the restore.
     pub(super) fn advance(&mut self, source: SourceId, revision: ResourceVersion) {
         let reached = if source == SourceId::default() {
             Some(&self.first_revision)
@@ -131,10 +135,11 @@ impl<K> Root<K> {
         }
     }
 
-    /// Sets the revision of `source`. Does nothing if `revision` is unset.
+    /// Sets the stored revision of `source`, which is one list and watch of the informer. Does nothing if
+    /// `revision` is unset.
     ///
-    /// Increments `rollbacks` if the revision decreases, or if the reflector has detected since the previous
-    /// revision that the server was restored from a backup.
+    /// Increments `rollbacks` if `revision` is lower than the stored revision, or if a restore from a backup
+    /// was detected between the two revisions.
     pub(super) fn set_revision(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -201,15 +206,16 @@ impl<K> Root<K> {
         names.take_while(|(name, _)| within(name)).count()
     }
 
-    /// Sets the function that sends a dropped root to another task for freeing.
+    /// Sets the function `free`, which frees the memory of large roots in another task.
     ///
-    /// A root calls this function if it has at least 1,000 entries and is dropped after its generation ended.
-    /// A generation consists of all roots between two lists.
+    /// `free` is called when a root with at least 1,000 entries is dropped after its generation has ended. A
+    /// generation consists of all roots (states of the store) between two complete lists.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }
 
-    /// Ends the current generation. A generation consists of all roots between two lists.
+    /// Ends the current generation, and starts the next one. A generation consists of all roots (states of
+    /// the store) between two complete lists.
     pub(super) fn end_generation(&mut self) {
         if let Some(generation) = &mut self.generation {
             *generation = Arc::new(generation.end());

@@ -105,7 +105,7 @@ impl<K> Snapshot<K> {
         unread.map_or(0, |unread| unread.count())
     }
 
-    /// Returns a number that increases with each change to the objects that failed to decode.
+    /// Returns a number that increases when an object that failed to decode is stored, replaced or removed.
     pub(crate) fn broken_version(&self) -> u64 {
         self.root.broken_version
     }
@@ -315,8 +315,10 @@ impl<K> Snapshot<K> {
         Some(entry.object())
     }
 
-    /// Returns the first object after `name`, or the first of the snapshot if `name` is `None`, in the state
-    /// that handlers last received. Skips objects that handlers have not received.
+    /// Returns the first object after `name`, or the first of the snapshot if `name` is `None`. Skips objects
+    /// that handlers have not received.
+    ///
+    /// If the current state of the object failed to decode, returns the last state that handlers received.
     pub(crate) fn told_after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         entries.find_map(|(name, entry)| self.root.told(name, entry))
@@ -330,9 +332,9 @@ impl<K> Snapshot<K> {
         self.root.entries.range(from, |_| true)
     }
 
-    /// Returns the object `name` in the state that handlers last received.
+    /// Returns the state that handlers last received for the object `name`.
     ///
-    /// Returns `None` if handlers have not received the object, or if the snapshot does not contain it.
+    /// Returns `None` if handlers have not received the object, or if the object is not in the snapshot.
     pub(crate) fn told(&self, name: &ObjectName) -> Option<&Object<K>> {
         self.root.told(name, self.root.entries.get(name)?)
     }

@@ -218,7 +218,8 @@ impl<K> Root<K> {
         (kept, told)
     }
 
-    /// Updates the indices with a new state of an object. Marks `object` as broken if decoding fails.
+    /// Updates the indices with a new state of an object. Index functions may decode the object. If decoding
+    /// fails, marks `object` as broken.
     fn place_in_indices(&mut self, object: &mut Object<K>, errors: &mut Vec<IndexError>) {
         self.reindex(object.object_name(), Some(object), errors);
         if let Some(broken) = object.found_broken() {
@@ -247,7 +248,8 @@ impl<K> Root<K> {
 
     /// Removes an object from the store and the indices.
     ///
-    /// Returns the object in the state that handlers last received, if they received one.
+    /// Returns the state that handlers last received for the object, or `None` if they have received no
+    /// state.
     fn take(&mut self, name: &ObjectName) -> Option<Object<K>> {
         let old = self.entries.remove(name)?;
         self.reindex(name, None, &mut Vec::new());
@@ -259,7 +261,8 @@ impl<K> Root<K> {
     /// If `by_source` is true, the object count of `old`'s source decreases by one. The caller must pass
     /// false if an entry of the same source replaced `old`.
     ///
-    /// Returns the object in the state that handlers last received, if they received one.
+    /// Returns the state that handlers last received for the object, or `None` if they have received no
+    /// state.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();

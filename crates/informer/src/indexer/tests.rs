@@ -134,8 +134,9 @@ fn missing(text: &str) -> DeltaKind<K> {
 /// list 9: a/x@2 red | a/y@1        a complete list of two objects at revision 9
 /// ```
 ///
-/// The word `red` is the value of the object in the index `colour`. Other deltas are `relisted`, `delete`,
-/// `missing`, `resync` and `bookmark`. A leading `!` marks an object that failed to decode.
+/// The word `red` is the object's value in the index `colour`. A script can also contain the deltas
+/// `relisted`, `delete`, `missing`, `resync` and `bookmark`. A leading `!` marks an object that failed to
+/// decode.
 fn check(script: &str, trace: &Expect) {
     let (indexer, mut writer) = by_colour();
     let mut lines = Vec::new();

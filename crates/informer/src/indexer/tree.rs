@@ -39,7 +39,7 @@ struct Leaf<K, V> {
 
 /// An inner node of a [`Tree`], with one more child than keys.
 ///
-/// Key `n` is greater than all keys below child `n`, and at most the first key below child `n + 1`.
+/// Key `n` is greater than all keys below child `n`, and less than or equal to all keys below child `n + 1`.
 #[derive_where(Clone)]
 struct Branch<K, V> {
     keys: Arc<Vec<K>>,
@@ -77,10 +77,11 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Returns the entries from `from` on, up to the first key for which `within` returns false.
+    /// Returns the entries from the bound `from` on, and ends before the first key for which `within` is
+    /// false.
     ///
-    /// `within` must also return false for all greater keys, because it is not called for every key. If it
-    /// returns true for the last key of a leaf, all keys of the leaf from `from` on are returned.
+    /// If `within` is false for a key, it must also be false for all greater keys. The iterator relies on
+    /// this rule, and does not call `within` for every key.
     pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
         let mut iter = Iter {
             pending: Vec::new(),

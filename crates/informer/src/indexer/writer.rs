@@ -84,7 +84,8 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Freezes [`Snapshot::unread_count`] in all existing snapshots, and starts the next snapshot's count.
+    /// Starts the count of undecoded objects for the next snapshot. In all existing snapshots,
+    /// [`Snapshot::unread_count`] no longer changes.
     ///
     /// Must be called before the objects of the store change.
     fn begin(&mut self) {

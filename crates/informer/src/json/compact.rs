@@ -18,9 +18,9 @@ impl<'a> CompactReader<'a> {
         Self(json)
     }
 
-    /// Reads a JSON object, and calls `read` with each key and this reader.
+    /// Reads a JSON object, and calls `read` with the key of each member and with this reader.
     ///
-    /// `read` must read the member's value.
+    /// `read` must read the member's value from the reader.
     pub(crate) fn members(
         &mut self,
         mut read: impl FnMut(&'a str, &mut Self) -> Option<()>,

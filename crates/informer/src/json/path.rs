@@ -1,7 +1,7 @@
 //! Finds the path of the value at which decoding failed, from the position in a `serde_json` error.
 //!
-//! After a failure, the decoder does not decode again with a deserializer that records paths, such as
-//! `serde_path_to_error`. A second deserializer would double the compiled decoding code of each type.
+//! A deserializer that records paths, such as `serde_path_to_error`, is not used. It would double the
+//! compiled decoding code of each type.
 
 use std::fmt::Write;
 
@@ -38,7 +38,7 @@ pub(crate) fn failed_path(json: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// Returns the number of bytes before the position of `error`, or 0 if it has none.
+/// Returns the number of bytes before the position of `error`, or 0 if `error` has no position.
 fn offset(json: &[u8], error: &serde_json::Error) -> usize {
     let Some(lines_before) = error.line().checked_sub(1) else {
         return 0;

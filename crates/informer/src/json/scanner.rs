@@ -20,7 +20,7 @@ pub(crate) struct ValueScanner {
     scalar: bool,
     /// Number of objects and arrays found so far, including the value itself.
     opened: usize,
-    /// Number of objects and arrays directly inside the scanned value whose ends were found so far.
+    /// Number of completely scanned objects and arrays that are directly inside the scanned value.
     pub(crate) closed_inside: u32,
 }
 
@@ -61,9 +61,10 @@ impl Marks {
     }
 }
 
-/// Returns a mask of the bytes inside strings, for a block that starts outside of a string.
+/// Returns a mask in which bit `i` is set if an odd number of the bits 0 to `i` of `bits` are set.
 ///
-/// `bits` is a mask of unescaped quotes. A string includes its opening quote, but not its closing one.
+/// If `bits` marks the unescaped quotes of a block that starts outside a string, the result marks the bytes
+/// inside strings. A string includes its opening quote, but not its closing one.
 #[inline(always)]
 fn odd(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
@@ -142,7 +143,7 @@ impl ValueScanner {
         Step::GoesOn(at)
     }
 
-    /// Scans one block, until the block or the value ends.
+    /// Scans one block of [`BLOCK`] bytes, or its part before the end of the value.
     ///
     /// Returns `None` without a state change if the block has a backslash outside of strings.
     #[inline(always)]
@@ -197,10 +198,11 @@ impl ValueScanner {
         None
     }
 
-    /// Scans byte by byte from index `from`, until [`BLOCK`] bytes are scanned or the value ends.
-    ///
-    /// A string is scanned to its end, even beyond these bytes. The scan stops after the outermost opening
-    /// bracket, because [`Self::scan_blocks`] can scan the bytes after this bracket.
+    /// Scans byte by byte from index `from`. Stops in each of these cases:
+    /// - The value or the chunk ends.
+    /// - At least [`BLOCK`] bytes are scanned. A string is scanned to its end, even beyond these bytes.
+    /// - The outermost opening bracket is scanned. [`Self::scan_blocks`] can scan the bytes after this
+    ///   bracket.
     fn scan_bytes(&mut self, bytes: &[u8], from: usize) -> Step {
         let mut at = from;
         while at < bytes.len().min(from + BLOCK) {

@@ -67,7 +67,8 @@ impl Heap {
 
 /// Returns the heap bytes of a `BTreeMap` with `entries` entries, inserted in key order.
 ///
-/// Each node has room for eleven entries and contains six, except the last node of each level.
+/// Each node has room for eleven entries. Insertion in key order splits each full node, and six entries
+/// remain in the left node. Only the last node of each level may have another number of entries.
 fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
     const NODE: usize = 11;
     const PER_SPLIT: usize = 7;
@@ -91,10 +92,11 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
 struct Counting<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Number of bytes that are already counted for the value, as part of its container.
+    /// Size in bytes of the field or element that will contain the value. These bytes are counted separately,
+    /// as part of the container.
     ///
-    /// A struct larger than `room` does not fit in its container. It is assumed to be in a `Box`, and counted
-    /// as heap memory.
+    /// If a struct is larger than `room`, the field or element is assumed to contain a `Box`. The struct is
+    /// then counted as heap memory.
     room: usize,
 }
 

@@ -80,7 +80,8 @@ pub(super) fn read<T>(
     value.filter(|_| reading.is_whole())
 }
 
-/// The largest integer with 18 digits. `simd-json` and `serde_json` decode integers up to this one equally.
+/// The largest integer with 18 digits. This module decodes no integers with more digits, because `simd-json`
+/// and `serde_json` may treat them differently.
 const CERTAIN: u64 = 999_999_999_999_999_999;
 
 /// Returns whether `serde_json` may reject this number, or decode it to another number than `simd-json`.

@@ -149,9 +149,9 @@ impl<K> Words<K> {
         }
     }
 
-    /// Removes and returns a deletion that the informer reported before `InitDone`.
+    /// Removes and returns one of the deletions that were held back until `InitDone`.
     ///
-    /// Returns `None` before `InitDone` is delivered, and if no such deletion remains.
+    /// Returns `None` if `InitDone` was not delivered yet, or if no such deletion remains.
     fn late(&mut self) -> Option<Told<Shared<K>>> {
         if !self.synced {
             return None;

@@ -16,7 +16,8 @@ pub(crate) const LINES_PER_WINDOW: usize = 10;
 /// Length of the window to which [`LINES_PER_WINDOW`] applies.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Counts the log lines with one message in the current window of one minute.
+/// Limits the number of log lines with the same message to [`LINES_PER_WINDOW`] per minute. The minute starts
+/// with its first line.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimiter {
     /// Time of the first line in the current window, if any.

@@ -31,8 +31,9 @@ struct Inner {
 impl Meter {
     /// Registers an informer with a collector, and creates the meter.
     ///
-    /// `sampled` returns the source of the values that the collector reads through an [`InformerSampler`].
-    /// The argument of `sampled` is the counter of queued changes, which [`Meter::queued`] updates.
+    /// `sampled` returns the source from which an [`InformerSampler`] reads the informer's current values.
+    /// The argument of `sampled` is the counter in which [`Meter::queued`] stores the length of the
+    /// informer's queue.
     pub(crate) fn new(
         metrics: Option<&Arc<dyn Metrics>>,
         identity: &InformerIdentity,

@@ -19,17 +19,27 @@ use super::{
 
 /// A metrics collector that exports to a `prometheus_client` registry.
 ///
+/// # Labels
+///
 /// The series of an informer have the labels `name`, `group`, `version` and `resource`, as in client-go, and
 /// `namespace`, which is empty for all namespaces. The series of a work queue have the label `name`.
 ///
-/// Informers with equal labels share their series. A shared series contains the sum of the informers'
-/// counters, lengths or sizes. A shared series of a lag or of the time since an event contains the greatest
-/// value. `informer_synced` is 1 if all these informers have synced. Handlers with equal names, and work
-/// queues with equal names, share their series in the same way.
+/// # Shared series
+///
+/// Informers with equal labels share their series. Handlers with equal names, and work queues with equal
+/// names, share their series too. The value of a shared series depends on the metric:
+///
+/// - The series of the time since an event or bookmark, of a lag and of the longest processing time contain
+///   the greatest value.
+/// - `informer_synced` is 1 if all informers that share the series have synced.
+/// - `informer_store_resource_version` is the revision of one of the informers.
+/// - All other gauges and counters are sums. Histograms contain all observations.
 ///
 /// The totals of index errors, handler panics, queue adds and queue retries are sums over the running
 /// informers or queues. If several informers or queues share such a series, the total decreases when one of
 /// them ends. Prometheus interprets the decrease as a counter reset. Different names avoid this problem.
+///
+/// # List of the series
 ///
 /// | series | type | further labels |
 /// | --- | --- | --- |
@@ -61,8 +71,8 @@ use super::{
 ///
 /// [`Observed`] and [`InformerSample`](super::InformerSample) document the values.
 ///
-/// `informer_store_resource_version` contains the last 15 digits of the revision. A float represents 15
-/// digits exactly.
+/// `informer_store_resource_version` contains only the last 15 digits of the revision, because a float does
+/// not represent every longer number exactly.
 ///
 /// An informer of several namespaces has one reflector per namespace. Its `informer_store_resource_version`
 /// then contains the revision of the first reflector. Its `reflector_last_event_seconds` and

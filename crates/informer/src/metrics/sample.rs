@@ -141,7 +141,7 @@ pub(crate) trait SampledWorkQueue: Send + Sync {
     fn sample(&self) -> WorkQueueSample;
 }
 
-/// The values of a standalone reflector: only its status, because it has no cache and no handlers.
+/// Provides only the status of a standalone reflector, which has no cache and no handlers.
 impl Sampled for StatusReader {
     fn sample(&self) -> InformerSample {
         InformerSample {

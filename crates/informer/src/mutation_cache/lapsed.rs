@@ -1,7 +1,7 @@
 //! [`Lapsed`] is a stream of the names of objects whose local write or deletion lapsed.
 //!
 //! A [`MutationCache`] is an overlay of local writes and deletions over an informer's cache. A write or
-//! deletion lapses if the overlay drops it although the cache never contained its result.
+//! deletion lapses when the overlay drops it although the cache has not applied this change.
 //!
 //! Guarantees:
 //!
@@ -29,8 +29,8 @@ use crate::{clock, object::ObjectName};
 /// Stream of the names of objects whose write or deletion lapsed. Created by [`MutationCache::lapsed`].
 ///
 /// A [`MutationCache`] is an overlay of local writes and deletions over an informer's cache. A write or
-/// deletion lapses when the overlay drops it before the cache has contained its result. The stream ends when
-/// the informer ends.
+/// deletion lapses when the overlay drops it although the cache has not applied this change. The stream ends
+/// when the informer ends.
 ///
 /// While the stream is not polled, it holds each name at most once. After the stream is dropped, the overlay
 /// no longer records names for it.
@@ -78,7 +78,7 @@ impl Stream for Lapsed {
     }
 }
 
-/// The registered [`Lapsed`] streams, each with its undelivered object names.
+/// The names that each registered [`Lapsed`] stream has not delivered yet.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     next: u64,

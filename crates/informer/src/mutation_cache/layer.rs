@@ -5,9 +5,8 @@
 //! and each write whose revision the cache has reached. The module uses tokio's clock for expiry, and starts
 //! no task or timer.
 //!
-//! A write or deletion lapses if the layer drops it although the cache never contained its result. The layer
-//! records the names of the objects whose write or deletion lapsed, and [`Layer::take_lapsed`] returns these
-//! names.
+//! A write or deletion lapses when the layer drops it although the cache has not applied this change.
+//! [`Layer::take_lapsed`] returns the names of the objects whose write or deletion lapsed.
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -56,17 +55,18 @@ pub(super) struct Layer<K> {
     written: BTreeMap<ObjectName, PendingWrite<K>>,
     /// The locally deleted objects, by name and uid.
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
-    /// Number of writes and deletions ever added; also the [`Since::order`] of the newest one.
+    /// Number of writes and deletions that were ever added to the layer. Also the sequence number
+    /// ([`Since::order`]) of the newest write or deletion.
     came: u64,
-    /// [`Snapshot::rollbacks`] of the last snapshot; it grows when the server's revision decreases.
+    /// [`Snapshot::rollbacks`] of the newest snapshot that the layer received. The number increases when the
+    /// server's revision decreases, or when a restore of the server from a backup is detected.
     rollbacks: u64,
     /// Objects of the local writes that the layer rejected or dropped.
     ///
     /// The caller must drop these objects without the overlay's lock, because a destructor may call the
     /// overlay.
     pub(super) released: Vec<Object<K>>,
-    /// Names of the objects whose write or deletion the layer dropped although the cache never contained the
-    /// result.
+    /// Names of the objects whose write or deletion lapsed, for [`Layer::take_lapsed`].
     lapsed: Vec<ObjectName>,
 }
 
@@ -90,8 +90,8 @@ struct PendingWrite<K> {
     cached: bool,
 }
 
-/// Time at which a local write or deletion was added to the layer, and the sequence number of that write or
-/// deletion.
+/// Sequence number of a local write or deletion, and the time at which the write or deletion was added to the
+/// [`Layer`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Since {
     order: u64,
@@ -129,7 +129,7 @@ impl<K> Layer<K> {
         self.written.is_empty() && self.gone.is_empty()
     }
 
-    /// Returns the earliest time at which a write or deletion expires.
+    /// Returns the earliest time at which the lifetime of a write or deletion ends.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let written = self.written.values().map(|written| written.since.at);
         let first = written
@@ -239,8 +239,8 @@ impl<K: Resource> Layer<K> {
         View::Cache
     }
 
-    /// Drops the writes and deletions that have expired. Also drops each write whose revision `cache` has
-    /// reached, and each write of an object that `cache` has removed.
+    /// Drops each write and deletion whose lifetime has ended. Also drops each write that `cache` makes
+    /// obsolete: `cache` has reached the write's revision, or has removed the object.
     ///
     /// Drops every write and deletion if the server's revision decreased.
     pub(super) fn settle(&mut self, cache: &Snapshot<K>) {
@@ -322,9 +322,10 @@ impl<K: Resource> Layer<K> {
 }
 
 impl<K: Resource> PendingWrite<K> {
-    /// Returns the reason to drop the local write of `name`, or `None` if `cache` gives no reason.
+    /// Returns the reason to drop the local write of `name`, or `None` if the layer must keep the write.
     ///
-    /// `sources` is the number of reflectors that fill the cache.
+    /// `sources` is the number of reflectors that fill the cache. If `cache` does not contain an object with
+    /// this name, the write lapses only after all these reflectors have reached the write's revision.
     fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
         let cached = cache.get(name);
         let same = cached.is_some_and(|cached| cached.uid() == self.object.uid());

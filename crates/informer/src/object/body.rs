@@ -162,6 +162,8 @@ impl<K> Body<K> {
     }
 
     /// Returns the uid, labels and decode error of the object if an earlier attempt to decode it failed.
+    ///
+    /// Returns `None` if no attempt has failed, or if the body already is [`Body::Broken`].
     fn found_broken(&self) -> Option<Broken> {
         let (uid, labels, error) = match self {
             #[cfg(feature = "packed")]
@@ -220,7 +222,7 @@ impl<K: crate::pruning::Storable> FormOptions<K> {
 }
 
 impl<K> FormOptions<K> {
-    /// Returns `self` or `general`, whichever form takes less memory.
+    /// Returns `self` or `general`, whichever takes less memory: packed before lazy, and lazy before decoded.
     pub(crate) fn or(self, general: Self) -> Self {
         if self.rank() >= general.rank() {
             self
@@ -276,8 +278,7 @@ impl<K> Form<K> {
         }
     }
 
-    /// If this form is packed, makes it store received objects uncompressed at first. Does not change other
-    /// forms.
+    /// Configures the packed form to store received objects uncompressed at first. Other forms do not change.
     ///
     /// [`Housekeeping`] compresses the objects later, so that events do not wait for compression.
     pub(crate) fn urgent(self) -> Self {
@@ -303,7 +304,8 @@ impl<K> Form<K> {
         !matches!(self, Self::Decoded | Self::Lazy(_))
     }
 
-    /// Returns the counter of objects that are not decoded yet, or `None` for the decoded form.
+    /// Returns the counter of all objects of the cache that are not decoded yet. Returns `None` if the cache
+    /// stores its objects decoded.
     pub(crate) fn unread(&self) -> Option<&Arc<UnreadCount>> {
         match self {
             Self::Decoded => None,
@@ -374,7 +376,7 @@ impl<K> Form<K> {
     }
 }
 
-/// A function that returns the objects of a list that the reflector is still receiving.
+/// A function that returns the objects of an incomplete list: those that the reflector has received so far.
 pub(crate) type StagedObjects<'a, K> = &'a (dyn Fn() -> Vec<Object<K>> + Sync);
 
 /// A function that returns the object after the given name in the store's order; `None` requests the first
@@ -383,29 +385,32 @@ pub(crate) type ObjectAfter<'a, K> = &'a dyn Fn(Option<&ObjectName>) -> Option<O
 
 /// The background work, such as compression, for the objects of one store.
 pub(crate) trait Housekeeping<K>: Send {
-    /// Records an added or updated object for compression.
+    /// Collects an added or updated object for later compression in a batch.
     ///
-    /// The compression starts when enough objects are recorded, at the latest with the next call of
+    /// The compression of a batch starts when the batch is large enough, at the latest at the next call of
     /// [`paused`](Self::paused).
     fn handed_on(&mut self, object: &Object<K>);
 
-    /// Starts the compression of all objects that were passed to [`handed_on`](Self::handed_on).
+    /// Starts the compression of all objects that were passed to [`handed_on`](Self::handed_on), even if the
+    /// batch is small.
     ///
-    /// The reflector calls this method before it sends a bookmark to the store.
+    /// The reflector calls this method for each bookmark. Otherwise, a small batch would stay uncompressed
+    /// until more objects are added.
     fn paused(&mut self);
 
-    /// Creates a compression dictionary if one is due. If there is a new dictionary, compresses the objects
-    /// of `staged` with it.
+    /// Creates a compression dictionary if enough objects have been sampled. If there is a new dictionary,
+    /// compresses the objects of `staged` with it.
     ///
     /// The reflector calls this method after it has decoded objects. `staged` returns the received objects of
-    /// the list in progress, and `more_comes` is whether the server will send more objects of this list.
+    /// the list in progress, which are not in the store yet. `more_comes` is whether the server will send
+    /// more objects of this list.
     fn decoded<'a>(
         &'a mut self,
         staged: StagedObjects<'a, K>,
         more_comes: bool,
     ) -> BoxFuture<'a, ()>;
 
-    /// Returns whether objects of the store remain to be compressed by calls of [`step`](Self::step).
+    /// Returns whether [`step`](Self::step) still has objects of the store to compress.
     fn has_work(&self) -> bool;
 
     /// Compresses some objects of the store. One call takes about half a millisecond.

@@ -12,12 +12,13 @@
 pub(crate) struct Epoch {
     /// Number of restores of the server that the reflector has detected.
     rollbacks: u16,
-    /// Number of restores of the server that the reflector has only suspected.
+    /// Number of restores of the server that the reflector has suspected, but not detected.
     suspicions: u16,
 }
 
 impl Epoch {
-    /// The first epoch of a reflector, and the epoch of objects without a reflector.
+    /// The first epoch of a reflector that does not replace an earlier reflector. Also the epoch of revisions
+    /// to which no epoch was assigned.
     pub(crate) const FIRST: Self = Self {
         rollbacks: 0,
         suspicions: 0,
@@ -31,11 +32,12 @@ impl Epoch {
         suspicions: u16::MAX,
     };
 
-    /// Returns the epoch that a detected restore of the server starts.
+    /// Returns the epoch that starts when a restore of the server is detected.
     ///
-    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The result
-    /// counts one detected restore more than `known`, and as many suspected restores as `self`. Only a list
-    /// changes `known`, so repeated calls before the next list return the same epoch.
+    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The number of
+    /// detected restores is one higher than in `known`. The number of suspected restores is that of `self`.
+    ///
+    /// Repeated calls before the next list return the same epoch, because only a list changes `known`.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
         Self {
             rollbacks: known.rollbacks.wrapping_add(1),
@@ -43,11 +45,12 @@ impl Epoch {
         }
     }
 
-    /// Returns the epoch that a suspected restore of the server starts.
+    /// Returns the epoch that starts when a restore of the server is suspected.
     ///
-    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The result
-    /// counts one suspected restore more than `known`, and as many detected restores as `self`. Only a list
-    /// changes `known`, so repeated calls before the next list return the same epoch.
+    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The number of
+    /// suspected restores is one higher than in `known`. The number of detected restores is that of `self`.
+    ///
+    /// Repeated calls before the next list return the same epoch, because only a list changes `known`.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {
         Self {
             suspicions: known.suspicions.wrapping_add(1),

@@ -23,7 +23,9 @@ enum Repr<'a> {
     Set(&'a Joined),
 }
 
-/// A label set that objects with equal labels share, and a value that the cache stores for these objects.
+/// A label set that objects with equal labels share, and one additional value for all these objects.
+///
+/// In a packed cache, the value is the base for the compression of these objects.
 #[derive(Debug)]
 pub(super) struct LabelSet<T = ()> {
     labels: Joined,
@@ -131,7 +133,7 @@ struct Sets<T> {
     full_at: usize,
 }
 
-/// Minimum number of entries in [`Sets::known`] for the removal of unused sets.
+/// Unused label sets are removed only when [`Sets::known`] has at least this number of entries.
 const SETS_MIN: usize = 1024;
 
 impl<T> LabelSet<T> {
@@ -144,8 +146,8 @@ impl<T> LabelSet<T> {
 impl<T: Default> LabelSets<T> {
     /// Returns the set of `labels`, which all objects with equal labels share.
     ///
-    /// If a key occurs several times in `labels`, the set contains the last value. Labels are not shared if
-    /// their hash equals the hash of other labels in use.
+    /// If a key occurs several times in `labels`, the set contains the last value. If different labels in use
+    /// have the same hash, the returned set is not shared.
     pub(super) fn shared<'l>(
         &self,
         labels: impl Iterator<Item = (&'l str, &'l str)>,

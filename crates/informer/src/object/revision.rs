@@ -36,9 +36,7 @@ enum Repr {
     Text(Epoch, Arc<str>),
 }
 
-/// The revision that the server sent, for comparing, hashing and printing a [`ResourceVersion`].
-///
-/// Omits the internal epoch, which is the period between two restores of the server from a backup.
+/// The revision without its internal [`Epoch`], for comparing, hashing and printing a [`ResourceVersion`].
 #[derive(PartialEq, Eq, Hash)]
 enum Shown<'a> {
     Unset,
@@ -99,7 +97,9 @@ impl ResourceVersion {
         self
     }
 
-    /// Returns the epoch that a reflector has assigned, or [`Epoch::FIRST`] by default.
+    /// Returns the epoch that was assigned to this revision, or [`Epoch::FIRST`] if none was.
+    ///
+    /// An epoch is the period between two restores of the server from a backup.
     pub(crate) fn epoch(&self) -> Epoch {
         match self.0 {
             Repr::Unset => Epoch::FIRST,

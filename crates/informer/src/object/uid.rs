@@ -28,7 +28,8 @@ impl UidHash {
         Self::of(object.meta().uid.as_deref().unwrap_or_default())
     }
 
-    /// Returns whether the hashes are equal or one of the uids is unknown.
+    /// Returns whether both values can be hashes of the same uid: they are equal, or one of the uids is
+    /// unknown.
     pub(crate) fn may_be(self, other: Self) -> bool {
         self == other || self == Self::default() || other == Self::default()
     }

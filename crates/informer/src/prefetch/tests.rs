@@ -17,7 +17,8 @@ use crate::{
 
 const OBJECTS: usize = 200;
 
-/// Returns [`OBJECTS`] encoded objects with `bytes` bytes of data each, and the events that deliver them.
+/// Returns [`OBJECTS`] packed objects with `bytes` bytes of data each, and the `Added` events with which a
+/// new handler receives these objects.
 fn deliver(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
     let form = Form::new(FormOptions::packed(None), open, Box::new(|_| {}));
     let decoder = Decoder::<ConfigMap>::new(&(), None).keeping(form);

@@ -53,7 +53,7 @@ pub(crate) struct Buffer<K> {
     room: Arc<Notify>,
 }
 
-/// The tokio task, or otherwise the thread, that calls a handler.
+/// The tokio task that calls a handler, or the thread if no tokio task calls the handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caller {
     Task(task::Id),
@@ -68,10 +68,8 @@ impl Caller {
 
 struct State<K> {
     waiting: Waiting<K>,
-    /// Summary of the waiting notifications while another thread splits them into single events; otherwise
-    /// `None`.
-    ///
-    /// The listener receives no notification during the split.
+    /// Set while another thread has taken the notifications out of `waiting`, to merge new ones into them.
+    /// The listener receives no notification in the meantime.
     unfolding: Option<Unfolding>,
     /// The notification whose events the listener is receiving; `None` between notifications.
     call: Option<CallInProgress>,
@@ -107,9 +105,8 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Describes the waiting notifications while another thread merges new notifications into them.
-///
-/// The merge splits lists into single events. Until the merge ends, the buffer's own queue is empty.
+/// Summary of the notifications that another thread has taken out of [`State::waiting`], for the status of
+/// the buffer. The thread merges new notifications into them and then puts them back.
 struct Unfolding {
     messages: usize,
     /// Sequence number of the oldest waiting notification, and the time when its changes were applied to the
@@ -230,11 +227,11 @@ impl<K> Buffer<K> {
 
     /// Appends notifications, whose changes were applied to the cache at `since`.
     ///
-    /// A `Coalesce` buffer splits notifications with many events into single events on another thread.
-    /// The caller must not push other notifications until the future completes.
+    /// In a `Coalesce` buffer, another thread merges the notifications if many single events must be
+    /// processed. The caller must not push other notifications until the future completes.
     ///
     /// # Cancel safety
-    /// If the future is dropped before the split starts, the notifications are lost. A split that has started
+    /// If the future is dropped before the merge starts, the notifications are lost. A merge that has started
     /// completes, and the notifications are appended.
     pub(super) async fn deliver(
         self: &Arc<Self>,
@@ -296,7 +293,8 @@ impl<K> Buffer<K> {
         let _ = self.caller.set(Caller::here());
     }
 
-    /// Returns whether the current task or thread is the caller of this buffer's handler.
+    /// Returns whether the current task or thread calls this buffer's handler. If so, a wait for the handler
+    /// would deadlock.
     pub(crate) fn is_told_here(&self) -> bool {
         self.caller.get() == Some(&Caller::here())
     }

@@ -40,9 +40,10 @@ pub(crate) struct ListenerId(pub(crate) u64);
 /// Determines which changes a listener receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// Delivers the cache's objects, then each changed object.
+    /// The objects in the cache when the listener is added, then each changed object.
     ///
-    /// Delivers the unchanged objects of a list or a resync only if the listener's resync is due.
+    /// The listener receives the unchanged objects of a list or a resync only if the resync timer has
+    /// selected this listener.
     Changes,
     /// Each changed object, and every object of a new list even if unchanged. Does not include the objects
     /// that are in the cache when the listener is added.
@@ -56,15 +57,16 @@ pub(crate) struct Listener<K> {
     /// Resync period that the handler requested; `None` selects the informer's default period.
     pub(crate) resync: Option<Duration>,
     pub(crate) delivery: Delivery,
-    /// Whether the listener is a handler, which runs in its own task, instead of a subscription.
+    /// Whether the listener is a handler, which its own task calls. False for a subscription, which the
+    /// program polls.
     pub(crate) has_task: bool,
 }
 
 impl<K> Listener<K> {
     /// Adds the initial events to the buffer: first the objects of `cache`, then `Synced`.
     ///
-    /// Omits the objects for [`Delivery::All`]: such a listener receives all objects of each later list, but
-    /// not the objects that are in the cache when it is added. Omits `Synced` if `synced` is false.
+    /// A listener with [`Delivery::All`] does not receive the objects. `Synced` is omitted if `synced` is
+    /// false.
     pub(super) fn join(&self, cache: Snapshot<K>, synced: bool) {
         if cache.told_after(None).is_some() && self.delivery == Delivery::Changes {
             self.buffer.push(Notification::Join(cache));
@@ -135,7 +137,7 @@ impl<K: Send + Sync + 'static, E: Events<K> + Send> Listening<K, E> {
 
     /// Returns the next event, or `None` if no more events follow.
     ///
-    /// A call confirms that the previous event was handled.
+    /// The first poll of the future confirms that the previous event was handled.
     ///
     /// # Cancel safety
     /// Cancel safe: no event is lost.

@@ -29,14 +29,14 @@ pub enum ListenerBuffer {
     /// | updated | deleted | deleted |
     /// | deleted | added | both, in this order, even if the uids are equal |
     ///
-    /// An object keeps the position of its first waiting change. The order of changes of different objects is
-    /// not preserved. A merged update has the [`Cause`](crate::indexer::Cause) of its newest change that was
-    /// not a resync. A resync of an object that already has a waiting change has no effect. `Synced` is
-    /// delivered after all notifications that were added before it.
-    ///
-    /// A list is one notification if no other notification is waiting. Otherwise the list is expanded into
-    /// one notification per object. Resyncs, and the objects that were in the cache at registration, are
-    /// treated like a list.
+    /// - An object keeps the position of its first waiting change. The order of changes of different objects
+    ///   is not preserved.
+    /// - A resync of an object that already has a waiting change has no effect.
+    /// - A merged update has the [`Cause`](crate::indexer::Cause) of its newest change that was not a resync.
+    /// - `Synced` is delivered after all notifications that were added before it.
+    /// - A list is one notification if no other notification is waiting. Otherwise, the list is expanded into
+    ///   one notification per object. Resyncs, and the objects that were in the cache at registration, are
+    ///   treated like a list.
     Coalesce,
     /// The buffer holds at most this number of waiting notifications. A full buffer blocks the informer, and
     /// no change is dropped.
@@ -44,8 +44,9 @@ pub enum ListenerBuffer {
     /// While the buffer is full, the informer applies no changes. All handlers of the informer are then
     /// delayed, and eventually the watch.
     ///
-    /// The limit does not apply to `Synced`, to the objects that were in the cache at registration, or to the
-    /// notifications of the first lists, which the informer needs to become synced. With a
-    /// [`DeltaFifo`](crate::queue::DeltaFifo), a first list has one notification per object.
+    /// The limit does not apply to `Synced`, or to the objects that were in the cache at registration. The
+    /// limit also does not apply to the first list of each reflector, because the informer needs these lists
+    /// to become synced. With a [`DeltaFifo`](crate::queue::DeltaFifo), a first list has one notification per
+    /// object.
     Block(NonZeroUsize),
 }

@@ -13,12 +13,13 @@ use crate::{
     object::{Deleted, ObjectName},
 };
 
-/// A message in a listener's buffer, with the events of an object, a list or a resync.
+/// A message in a listener's buffer. A message contains one event, two events of one object, or all events of
+/// a list, a resync or the initial objects.
 pub(crate) enum Notification<K> {
     One(Event<K>),
     /// A deletion of an object, and a later addition with the same name.
     Both(Event<K>, Event<K>),
-    /// The initial state of a listener: the objects in the cache when the listener was added.
+    /// The objects that were in the cache when the listener was added. They are delivered as `Added` events.
     Join(Snapshot<K>),
     /// A list that replaced the cache's state `old` with the state `new`.
     Replaced {
@@ -26,7 +27,7 @@ pub(crate) enum Notification<K> {
         new: Snapshot<K>,
         changed: Arc<Changed>,
         in_initial_list: bool,
-        /// Whether this listener also receives the list's unchanged objects.
+        /// Whether the listener also receives the listed objects that `changed` marks as unchanged.
         unchanged: bool,
     },
     /// A resync: all objects of this snapshot are delivered again, as unchanged updates.
@@ -92,18 +93,16 @@ pub(crate) trait Events<K> {
     /// With each call, the caller confirms that the previous event has been delivered.
     fn next(&mut self) -> Option<Event<K>>;
 
-    /// Returns the number of events in the current notification that `next` still has to return.
+    /// Returns how many events of the current notification `next` has not returned yet.
     fn rest(&self) -> u64;
 }
 
 #[derive_where(Default)]
 pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,
-    /// Index of the next event of a [`Notification::Both`] or [`Notification::Replaced`].
-    ///
-    /// For a [`Notification::Join`] or [`Notification::Resync`], `after` contains the name of the last
-    /// returned object instead.
+    /// Index of the next event in a [`Notification::Both`] or [`Notification::Replaced`].
     at: usize,
+    /// Name of the last returned object of a [`Notification::Join`] or [`Notification::Resync`].
     after: Option<ObjectName>,
     /// Number of events that have been returned.
     told: u64,

@@ -25,7 +25,8 @@ pub(super) struct Slot<K> {
     pub(super) notification: Notification<K>,
 }
 
-/// The messages that wait for one listener, either all of them or merged by object.
+/// A queue of the messages that wait for one listener. A queue from [`each`](Self::each) keeps every message.
+/// A queue from [`merged`](Self::merged) merges messages about the same object.
 pub(super) struct Waiting<K> {
     /// Number of messages pushed since the queue was created.
     pushed: u64,
@@ -95,10 +96,11 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns an upper limit for the number of single events that pushing `pushed` must process.
+    /// Returns an upper limit for the number of single events that [`push`](Self::push) must process to add
+    /// `pushed`. The limit is 0 if the push only appends the message.
     ///
-    /// Includes the events of a message already in the queue, if the push splits that message (a list, a
-    /// resync or initial objects) into single events. The limit is 0 if the push only appends `pushed`.
+    /// A push can split `pushed` into single events, and also a waiting list, resync or set of initial
+    /// objects.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,
@@ -171,7 +173,7 @@ type Positions = std::collections::HashMap<ObjectName, Position>;
 
 /// Position in the queue: number of the pushed message, and index of the event in that message.
 ///
-/// The index is 0 for a message that is stored whole.
+/// The index is 0 if the message was not split into single events.
 type Position = (u64, u64);
 
 /// A queue with at most one message per object.
@@ -238,7 +240,8 @@ impl<K> Merged<K> {
         whole.map_or(0, |slot| self.unfold(slot))
     }
 
-    /// Adds each event of a message to the queue separately, or merges it with the object's waiting message.
+    /// Splits the message in `slot` into single events. Adds each event to the queue, or merges the event
+    /// with the waiting message about the same object.
     ///
     /// Returns the number of events that merging eliminated.
     fn unfold(&mut self, slot: Slot<K>) -> u64 {

@@ -344,10 +344,9 @@ fn object() -> impl Strategy<Value = Value> {
     map(value)
 }
 
-/// Removes the members at the paths in `pruned`.
+/// Removes the members at the paths in `pruned` from `value`. `at` is the path of `value`.
 ///
-/// If `kept` is not empty, also removes each other member, unless the member's path is the beginning of a
-/// path in `kept`, or begins with a path in `kept`.
+/// If `kept` is not empty, a member stays only if its path is at, above or below a path in `kept`.
 fn cut_tree(value: &mut Value, at: &mut Vec<String>, pruned: &[Vec<String>], kept: &[Vec<String>]) {
     let Value::Object(members) = value else {
         return;

@@ -54,9 +54,9 @@ pub struct DeltaFifo<K> {
     /// Total number of queued deltas over all keys.
     waiting: usize,
     population: Population,
-    /// Sources whose first list was popped, but is not reported in [`Batch::completes`] yet.
+    /// Sources whose first list has ended, but is not reported in [`Batch::completes`] yet.
     ///
-    /// A batch reports only one source.
+    /// A batch can report only one source, so later batches report these sources.
     completed: VecDeque<SourceId>,
     key: Option<KeyFunc<K>>,
     /// Whether listed objects are queued as `Sync` deltas instead of `Replaced` deltas.

@@ -82,9 +82,10 @@ impl<K> InOrder<K> {
         })
     }
 
-    /// Returns the length of the batch, at most `room`, at the start of the queue.
+    /// Returns the number of changes at the start of the queue that form the next batch, at most `room`.
     ///
-    /// A batch contains changes of single objects, at most one for each object.
+    /// Such a batch contains changes of single objects, at most one for each object. The result is 0 if the
+    /// first change is of another type, such as a list. That change is then a batch of its own.
     fn batchable(&self, room: usize) -> usize {
         // A shortcut for a single change, which is the usual case.
         if let [only] = self.items.as_slices().0

@@ -31,7 +31,7 @@ enum Operation {
     Add(usize),
     Update(usize),
     Delete(usize),
-    /// Queues a deletion, with unknown final state, of the object with this index in `NAMES`.
+    /// Queues a deletion with unknown final state. The number is the index of the object's name in `NAMES`.
     Missing(usize),
     /// Queues a list from the source with this number. The objects are indices in `NAMES`, and may repeat.
     List(u32, Vec<usize>),
@@ -137,7 +137,7 @@ impl Cache {
     }
 }
 
-/// Returns the change that an operation queues, if it queues a single change.
+/// Returns the change that an addition, update, deletion or bookmark queues; `None` for all other operations.
 fn change(operation: &Operation, revision: u64) -> Option<Delta<K>> {
     let one = |name: usize| object(&format!("{}@{revision}", NAMES[name]));
     let (source, kind) = match operation {
@@ -202,9 +202,10 @@ impl Sync {
         self.0.entry(source).or_insert(0);
     }
 
-    /// Records that a list with `count` items was queued. Does nothing if the source already has a count.
+    /// Records that a list with `count` items was queued. Stores `count` unless the source already has a
+    /// count.
     ///
-    /// Returns whether the list has no items and the source had no count.
+    /// Returns whether `count` was stored and is zero. The source has then synced without a pop.
     fn list(&mut self, source: u32, count: usize) -> bool {
         let is_first = !self.0.contains_key(&source);
         self.0.entry(source).or_insert(count);

@@ -21,10 +21,11 @@ pub struct BackoffConfig {
     /// Default: 800 ms, as in client-go's `NewReflectorWithOptions`. Values above `cap` count as `cap`, and
     /// values below 1 ms count as 1 ms.
     pub initial: Duration,
-    /// Limit for the minimum of a pause. Each failure doubles the minimum, up to this value.
+    /// Limit for the growth of the pauses. A pause is random in [d, 2d). Each failure doubles d, up to this
+    /// value.
     ///
-    /// Default: 30 s. A pause is less than twice its minimum, so it is shorter than 60 s by default. The
-    /// server can request a longer pause with `Retry-After`.
+    /// Default: 30 s. A pause is then shorter than 60 s, unless the server requests a longer pause with
+    /// `Retry-After`.
     pub cap: Duration,
     /// Time without failures after which the next failure starts with `initial` again. Default: 2 min.
     ///
@@ -55,7 +56,8 @@ pub(crate) struct Backoff {
     next: Duration,
     /// Time of the first success since the last failure; `None` after a failure.
     healthy_since: Option<Instant>,
-    /// Whether [`first_is_free`](Self::first_is_free) may allow one retry without a pause.
+    /// If true, the next failure is retried without a pause if [`first_is_free`](Self::first_is_free) records
+    /// it.
     fresh: bool,
 }
 
@@ -83,21 +85,22 @@ impl Backoff {
         delay.saturating_add(delay.mul_f64(rng.f64()))
     }
 
-    /// Records an outage of the server, and returns the pause before the next attempt.
+    /// Records a failure that a server outage caused, and returns the pause before the next attempt.
     ///
-    /// If the next failure is recorded with [`first_is_free`](Self::first_is_free), the pause after that
-    /// failure is zero.
+    /// Unlike after [`failed`](Self::failed), the next failure is retried without a pause if
+    /// [`first_is_free`](Self::first_is_free) records it.
     pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         let pause = self.failed(now, rng);
         self.fresh = true;
         pause
     }
 
-    /// Records a failure of a kind that allows a retry without a pause, and returns the pause before the next
-    /// attempt.
+    /// Records a failure that may be retried without a pause, and returns the pause before the next attempt.
     ///
-    /// The pause is zero only for the first call of this method since the reflector started, since the last
-    /// call of [`out`](Self::out), or since a period of `reset_after` without failures.
+    /// The pause is zero if no other failure was recorded since the latest of these times:
+    /// - the start of the reflector;
+    /// - the last server outage ([`out`](Self::out));
+    /// - the last period of `reset_after` without failures.
     pub(crate) fn first_is_free(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         if std::mem::take(&mut self.fresh) {

@@ -17,10 +17,10 @@ pub(super) struct History {
     ///
     /// Lists can decrease this revision, events can't.
     last: ResourceVersion,
-    /// Epoch of the revisions that the reflector receives.
+    /// Epoch of the revisions that the reflector receives now.
     ///
-    /// A new epoch starts when the server has or may have gone back to an earlier state. The epoch that
-    /// `last` contains can therefore be older until the store has accepted the next list.
+    /// A new epoch starts when the server has or may have gone back to an earlier state. The revision in
+    /// `last` keeps its earlier epoch until the store accepts the next list.
     epoch: Epoch,
     /// Whether the server can't serve `last`, so that the next list requests the newest state.
     is_unavailable: bool,
@@ -28,7 +28,7 @@ pub(super) struct History {
     ///
     /// The server may then have been restored from a backup, so equal revisions may mean different states.
     is_server_behind: bool,
-    /// Requested revision of the most recent watch that expired or sent unusable data.
+    /// The last revision at the time when a watch most recently expired or sent unusable data.
     stuck_at: Option<ResourceVersion>,
 }
 
@@ -69,16 +69,18 @@ impl History {
         self.is_unavailable
     }
 
-    /// Returns whether the most recent watch that expired or sent unusable data had requested `revision`.
+    /// Returns whether another watch from `revision` would probably fail.
+    ///
+    /// This is the case if the last revision was `revision` when a watch most recently expired or sent
+    /// unusable data.
     pub(super) fn is_stuck_at(&self, revision: &ResourceVersion) -> bool {
         self.stuck_at.as_ref() == Some(revision)
     }
 
     /// Returns whether the reflector can treat two states of an object with the same revision as equal.
     ///
-    /// Returns false if the server has reported that its newest revision is older than the last revision, and
-    /// the store has not accepted a list since. The server may have been restored from a backup, and may then
-    /// have used a revision twice.
+    /// Returns false after the server has reported "too large resource version", until the store accepts the
+    /// next list. The server may have been restored from a backup, and may then have used a revision twice.
     pub(super) fn believes_revisions(&self) -> bool {
         !self.is_server_behind
     }

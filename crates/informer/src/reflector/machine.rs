@@ -8,9 +8,9 @@
 //! - A *list*, in lower case, is a streaming list if the options request one and the server is not known to
 //!   reject it. Otherwise it is a LIST.
 //! - The *last revision* is the newest revision that the store has accepted.
-//! - *At once if healthy*: every row with this term describes a failure. There is no pause if the failure is
-//!   the first one since the start, since the last server outage, or since the last period without failures
-//!   (`BackoffConfig::reset_after`). After any other failure, there is a pause.
+//! - *At once if healthy*: without a pause after the first failure in a period, otherwise after a pause. A
+//!   period begins at the start, after a server outage, and after `BackoffConfig::reset_after` without
+//!   failures.
 //! - *Bad data* is unreadable, or was rejected by the store.
 //! - A *probe* is a LIST of one object, which shows whether the server still knows the last revision. A
 //!   server that was restored from a backup may not know it.
@@ -36,7 +36,8 @@
 //! | a streaming list | is followed by |
 //! | --- | --- |
 //! | sent its end bookmark (`k8s.io/initial-events-end`) | a watch: the same response continues |
-//! | failed with 429; was rejected with 401, 403, 404 or 5xx (except 504) in a response with a `Retry-After` header; or its connection was refused | the same streaming list, after a pause |
+//! | failed with 429, or its connection was refused | the same streaming list, after a pause |
+//! | was rejected with 401, 403, 404 or 5xx (except 504), in a response with a `Retry-After` header | the same streaming list, after a pause |
 //! | failed with 410 or `TooLarge`, and requested a revision | a streaming list at `""`, at once |
 //! | sent an end bookmark older than the last revision | a list at `""`, at once if healthy |
 //! | is complete without objects, although the cache has objects | a LIST at `""`, at once; its result is applied |
@@ -46,9 +47,9 @@
 //! | was closed after five minutes or more, without an end bookmark | a LIST, at once; no streaming list for an hour |
 //! | was closed within five minutes, without an end bookmark | another streaming list, at once if healthy |
 //! | lost its connection, got no response or 504, or failed with 410 or `TooLarge` at `""` | another streaming list, after a pause |
-//! | was closed within five minutes, lost its connection, got no response or 504, or failed with 410 or `TooLarge` at `""`, for the third time in a row | a LIST, at once; no streaming list for an hour |
+//! | ended as in one of the two rows above, for the third time in a row | a LIST, at once; no streaming list for an hour |
 //! | sent objects that the store rejected | another streaming list, after a pause |
-//! | is complete, but a consistency check requested another list in the meantime, and the reflector used cached objects in place of received objects with the same revisions (also applies to a LIST) | a list at `""`, at once if healthy; the complete list is not applied |
+//! | is complete and reused cached objects with unchanged revisions, but a consistency check has meanwhile found a difference (also applies to a LIST) | a list at `""`, at once if healthy; the complete list is not applied |
 //!
 //! # Watches
 //!
@@ -57,13 +58,13 @@
 //! | was rejected with 429, or with a `Retry-After` header and any status except 410 | the same watch, after a pause |
 //! | received no response, because its connection was refused or broke | the same watch, after a pause |
 //! | was rejected with 401, 502, 503 or 504 | the same watch, after a pause; after ten minutes of such rejections a list, after a pause (client-go always sends a list) |
-//! | received no response headers in time. The limit is `TimeoutConfig::watch_headers`. It doubles after each such timeout in a row, up to the timeout that the watch requested plus `WATCH_GRACE` | the same watch, after a pause; if the limit was at its maximum, a list, after a pause |
+//! | received no response headers within `TimeoutConfig::watch_headers`. This limit doubles after each such timeout in a row. Its maximum is the timeout that the watch requested plus `WATCH_GRACE` | the same watch, after a pause; if the limit was at its maximum, a list, after a pause |
 //! | was rejected otherwise | a list, after a pause |
 //! | was rejected with 410, or ended with 410 inside the stream | a list, at once if healthy |
 //! | sent an event older than the object in the cache (client-go does not detect this) | a list at `""`, at once if healthy |
 //! | sent any other event or bookmark older than the last revision | the event is applied and the watch continues; a probe is sent in parallel, unless such a probe was answered since the last list |
 //! | ended with 429 inside the stream | the same watch, after a pause |
-//! | ended with an internal error, at most `internal_error_retry` after the first internal error of a series; a minute without an internal error ends a series, and the value zero disables this row | the same watch, at once if healthy |
+//! | ended with an internal error, at most `internal_error_retry` after the first internal error of a series. A minute without an internal error ends a series. The value zero disables this row | the same watch, at once if healthy |
 //! | broke (connection reset, truncated inside an event, silent for `TimeoutConfig::silence`) | the same watch, after a pause |
 //! | ended with another error, with bad data, or with an event of an unknown type | a list, after a pause |
 //! | was closed within a second without an event (client-go: `VeryShortWatchError`) | a list, after a pause |
@@ -108,7 +109,7 @@ pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 /// The next step of the reflector, which the caller executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Request a page of a list. Before the `first` page, drop all objects received so far.
+    /// Request a page of a list. If `first` is true, drop the objects that an earlier attempt has received.
     List { options: ListOptions, first: bool },
     /// Send all received objects to the store as a list at this revision, then call [`Machine::replaced`].
     Replace(ResourceVersion),
@@ -386,8 +387,8 @@ impl Machine {
 
     /// Records a failure. Returns either the request for `next`, or a pause before this request.
     ///
-    /// There is no pause for the first failure since the start, since a server outage, or since a period of
-    /// `BackoffConfig::reset_after` without failures. A failure that another method records counts too.
+    /// There is no pause if this is the first failure since the start or since the last server outage. The
+    /// same applies after a period of `BackoffConfig::reset_after` without failures.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {

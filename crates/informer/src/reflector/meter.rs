@@ -45,7 +45,7 @@ impl ReflectorMeter {
         }
     }
 
-    /// Records the end of a list of `items` objects, and whether the store accepted it.
+    /// Records the end of a list of `items` objects. `accepted` is whether the store accepted the list.
     pub(super) fn list_ended(&mut self, items: usize, accepted: bool) {
         let Some(began) = self.listing.take() else {
             return;

@@ -18,7 +18,7 @@ use crate::{
 /// Minimum time between an answered probe and the next probe, to limit the load on the server.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Maximum delay before the next probe after failed probes. Each failed probe doubles the delay.
+/// Maximum delay of a probe that follows failed probes. Each further failure doubles the delay.
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
 /// Whether and when a reflector sends a probe.
@@ -32,7 +32,8 @@ pub(super) struct Probe {
     order: Order,
     /// Time before which no probe is sent.
     not_before: Option<Instant>,
-    /// Delay before the probe that follows the last failed probe; zero after an answered probe or a list.
+    /// Delay of the next probe because of failed probes. An answered probe or a completed list resets the
+    /// delay to zero.
     put_off: Duration,
 }
 
@@ -41,13 +42,12 @@ pub(super) struct Probe {
 enum Order {
     #[default]
     Ordered,
-    /// An event was out of order. Since then, the server has answered no probe, and no probe has failed
-    /// permanently.
+    /// An event was out of order, and a probe must show whether the server has gone back.
     Suspected,
-    /// An event was out of order, and a later probe was answered or failed permanently.
+    /// An event was out of order. Since then, a probe was answered or failed permanently.
     ///
-    /// Until the next list, further events out of order require no probe, because aggregated API servers send
-    /// them regularly.
+    /// Until the next list, further events out of order require no probe. Aggregated API servers send such
+    /// events regularly.
     Unordered,
 }
 
@@ -69,7 +69,10 @@ impl Probe {
         self.is_required = true;
     }
 
-    /// Records that an event was out of order. The first such event after a list requires a probe.
+    /// Records that an event was not in order of revision.
+    ///
+    /// The first such event after a list requires a probe. The probe shows whether the server has gone back
+    /// to an earlier state.
     pub(super) fn suspect(&mut self) {
         if self.order == Order::Ordered {
             self.order = Order::Suspected;
@@ -94,10 +97,7 @@ impl Probe {
     /// Delays the next probe after a temporary failure of a probe.
     ///
     /// The delay is [`EVERY`] after the first failure, doubles with each further failure, and is at most
-    /// [`PUT_OFF_MAX`].
-    ///
-    /// After the failure, the reflector also pauses before it sends the next watch request. `watched` is the
-    /// end of this pause. The delay begins at this time.
+    /// [`PUT_OFF_MAX`]. The delay begins at `watched`, the end of the pause before the next watch request.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
@@ -105,8 +105,8 @@ impl Probe {
 
     /// Records that a probe was answered or failed permanently, and that no probe is required anymore.
     ///
-    /// Returns true if an event was out of order ([`Probe::suspect`]), and this is the first call since then.
-    /// Between two lists, at most one call returns true.
+    /// Returns true if this is the first call after an event was out of order ([`Probe::suspect`]). Between
+    /// two lists, at most one call returns true, even if further events are out of order.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::transport::{Class, Response};
 
-    /// A test source that responds to every LIST with the contained text.
+    /// A test source that responds to every LIST with this JSON text.
     struct Says(&'static str);
 
     impl ListerWatcher for Says {

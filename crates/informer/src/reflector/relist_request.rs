@@ -12,13 +12,14 @@ use tokio::sync::watch;
 
 use crate::metrics::RelistReason;
 
-/// The sending half, with which a consistency check requests lists from a reflector.
+/// Sender of the channel through which a consistency check requests lists from a reflector.
 pub(crate) struct RelistRequest {
     reason: watch::Sender<Option<RelistReason>>,
     is_watching: Arc<AtomicBool>,
 }
 
-/// The receiving half, owned by a reflector. The `Default` value has no sender and receives no requests.
+/// Receiver of the channel, owned by the reflector. The `Default` value has no sender, so it receives no
+/// requests.
 #[derive(Clone, Default)]
 pub(crate) struct RelistSignal {
     reason: Option<watch::Receiver<Option<RelistReason>>>,

@@ -19,9 +19,12 @@ const RESET_AFTER: Duration = Duration::from_secs(60);
 /// A series ends after [`RESET_AFTER`] without an error.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
-    /// Time for which retries are allowed, starting at the first error of a series. Zero disables retries.
+    /// Maximum time from the first error of a series to an error that is still retried. Zero disables
+    /// retries.
     max: Duration,
-    /// Time of the series' first error, and the end of the pause after its last error.
+    /// For the current series of errors: the time of the first error, and the start of the error-free time.
+    ///
+    /// The error-free time starts at the last error, or at the end of the pause that followed this error.
     series: Option<(Instant, Instant)>,
 }
 
@@ -32,7 +35,7 @@ impl RetryBudget {
 
     /// Records an error at the time `now`, and returns whether to retry.
     ///
-    /// After `false`, the next error is the first error of a new series.
+    /// If the result is `false`, the time limit starts again with the next error.
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
         if self.max.is_zero() {
             return false;
@@ -46,7 +49,7 @@ impl RetryBudget {
         allowed
     }
 
-    /// Adds a pause to the time of the last error, so that pauses don't count as error-free time.
+    /// Records a pause of the reflector after an error. The pause does not count as time without an error.
     pub(crate) fn paused(&mut self, pause: Duration) {
         if let Some((_, last)) = &mut self.series {
             *last = clock::after(*last, pause);
@@ -58,9 +61,10 @@ impl RetryBudget {
 mod tests {
     use super::*;
 
-    /// Returns the number of retries that are allowed before the first rejected retry.
+    /// Simulates errors, and returns the number of retries that a [`RetryBudget`] allows before it rejects a
+    /// retry.
     ///
-    /// `max` and the `gaps`, which are the times before each error, are in seconds.
+    /// `max` is the budget in seconds. `gaps` contains the seconds that pass before each error.
     fn retries(max: u64, gaps: &[u64]) -> usize {
         let mut budget = RetryBudget::new(Duration::from_secs(max));
         let mut now = Instant::now();

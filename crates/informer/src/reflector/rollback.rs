@@ -12,8 +12,8 @@ pub enum RollbackDetection {
     /// newest state.
     ///
     /// The reflector sends a probe in these cases, at most once per minute:
-    /// - An event is older than the newest revision that the reflector has received, but not older than the
-    ///   state of its object in the cache.
+    /// - An event is older than the newest revision that the reflector has received, but the cache has no
+    ///   newer state of the event's object.
     /// - A bookmark is older than the newest revision that the reflector has received.
     /// - A watch lost its connection, or ended before the requested timeout.
     /// - A watch can't be reopened, because the server does not respond or responds with 502, 503 or 504.

@@ -48,7 +48,7 @@ enum Stop {
     Gone,
     /// The current list or watch has failed.
     Failed(transport::Error),
-    /// The list is complete, but the reflector requests it again instead of applying it.
+    /// The list is complete, but must not be applied, for the reason in [`Again`]. The reflector lists again.
     Again(Again),
 }
 
@@ -223,9 +223,12 @@ where
         self.pieces.give_way().await;
     }
 
-    /// Returns the objects of this reflector in the store, which the decoder can reuse.
+    /// Returns the stored objects of this reflector, which the decoder can reuse for objects of the same
+    /// revision.
     ///
-    /// Returns `None` if two states of an object may have the same revision.
+    /// Returns `None` if the server has reported, since the last list, that its data is older than the cache.
+    /// Such a server may have been restored from a backup, and may use a revision twice. Also returns `None`
+    /// if the store does not provide its objects.
     fn known(&self) -> Option<KnownStates<K>> {
         if !self.machine.believes_revisions() {
             return None;
@@ -248,7 +251,8 @@ where
     /// Handles a LIST that received `objects` objects and ended without success. `next` is the next action.
     ///
     /// If `next` repeats the LIST at once, stores `list` in the field `list` of `self`. The metrics and the
-    /// log then report both LISTs as one. Otherwise, reports the unsuccessful LIST to them now.
+    /// log then report both LISTs as one. Otherwise, reports the unsuccessful LIST to the metrics and the log
+    /// now.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
         if matches!(next, Action::List { .. }) {
             self.list = Some(list);
@@ -466,7 +470,8 @@ impl<K, S> Drop for Running<K, S> {
     }
 }
 
-/// Sets the reflector's activity in the status, and reports to the consistency check whether a watch is open.
+/// Sets the reflector's activity in the status. Also records in `relist` whether a watch is open, for the
+/// consistency check.
 fn begins(report: &Reporter, source: SourceId, relist: &RelistSignal, activity: Activity) {
     relist.set_watching(activity == Activity::Watching);
     report.status.activity(source, activity);

@@ -93,10 +93,13 @@ impl Streaming {
 
     /// Suspends streaming lists for [`ASKED_AGAIN_AFTER`].
     ///
-    /// The reflector calls this method if the server rejected a streaming list as an invalid request, if a
-    /// streaming list was too slow, was closed after five minutes or more, or filled the store, and if
-    /// [`ATTEMPTS`] consecutive streaming lists were incomplete. A LIST after another rejection, such as 403,
-    /// does not suspend streaming lists.
+    /// The reflector calls this method in each of these cases:
+    /// - The server rejected a streaming list as an invalid request.
+    /// - A streaming list was too slow, or the store did not accept it in time.
+    /// - The server closed a streaming list after five minutes or more, without an end bookmark.
+    /// - [`ATTEMPTS`] consecutive streaming lists were incomplete.
+    ///
+    /// A LIST after another rejection, such as 403, does not suspend streaming lists.
     pub(super) fn refused(&mut self, now: Instant) {
         self.failed = 0;
         self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));

@@ -1,6 +1,7 @@
 //! Parses and prints field selectors, which select objects by the values of their fields.
 //!
-//! Only the server matches objects against a [`FieldSelector`].
+//! The module does not match objects against a [`FieldSelector`]. The server matches its objects, and
+//! [`Snapshot::by_fields`](crate::indexer::Snapshot::by_fields) matches the objects of a cache.
 
 use std::{fmt, str::FromStr};
 
@@ -50,8 +51,8 @@ pub enum FieldSelectorParseError {
     /// A requirement has no operator. The string is the text of the requirement.
     #[error("invalid selector: {0:?}; can't understand it: it has no =, == or !=")]
     NoOperator(String),
-    /// The value of a requirement contains an equals sign without a backslash, or a backslash that is not
-    /// followed by a comma, an equals sign or another backslash. The string is the text of the requirement.
+    /// A value contains an unescaped equals sign, or a backslash that is not followed by a comma, an equals
+    /// sign or a backslash. The string is the text of the requirement.
     #[error("invalid field selector: invalid escape sequence in {0:?}")]
     Escape(String),
 }

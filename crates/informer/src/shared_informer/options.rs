@@ -166,8 +166,8 @@ impl<K> Keeping<K> {
     }
 }
 
-/// Generates a builder's setters of the options in [`Keeping`]. The argument `path` is the path of the
-/// builder's field that contains a [`Keeping`].
+/// Generates a builder's methods that set the options in [`Keeping`]. `path` is the path of the builder's
+/// field that contains the [`Keeping`].
 macro_rules! keeping_methods {
     ($($path:ident).+) => {
         /// Sets the fields that are removed from every object before the object is decoded. A later call
@@ -220,9 +220,8 @@ macro_rules! keeping_methods {
         /// The [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences from a cache
         /// of decoded objects.
         ///
-        /// A new dictionary replaces the current one if the newest objects compress badly: if their ratio of
-        /// compressed size to uncompressed size is more than 1.5 times that of the first objects that the
-        /// current dictionary compressed.
+        /// If new objects compress more than 1.5 times worse than the first objects of a dictionary, a new
+        /// dictionary replaces the current one.
         #[cfg(feature = "packed")]
         pub fn packed(mut self) -> Self
         where
@@ -239,10 +238,12 @@ macro_rules! keeping_methods {
         /// not resemble the later objects.
         ///
         /// The dictionary contains some of the received objects, evenly spread, usually with 24 to 48 KiB in
-        /// total. Until the dictionary exists, the cache keeps objects uncompressed. While a list is in
-        /// progress, the dictionary requires four times as many objects. If the received objects have at
-        /// least 8 MiB in total, the dictionary requires at most 64 objects, also while a list is in
-        /// progress.
+        /// total. Until the dictionary exists, the cache keeps objects uncompressed.
+        ///
+        /// Two rules change the required number of objects:
+        /// - While a list is in progress, four times as many objects are required.
+        /// - If the received objects have at least 8 MiB in total, at most 64 objects are required. This rule
+        ///   takes precedence over the first one.
         #[cfg(feature = "packed")]
         pub fn packed_from(mut self, objects: usize) -> Self
         where

@@ -88,8 +88,9 @@ where
     /// resync period is zero, no handler is resynced. Without this call, the informer's resync period
     /// applies.
     ///
-    /// All handlers share one timer, whose interval is the shortest period that was set before the informer's
-    /// start. A shorter period of a handler that is registered after the start is raised to this interval.
+    /// All handlers share one timer. Its interval is the shortest period that was set before the informer's
+    /// start. A handler that is registered after the start can't have a shorter period: its period is raised
+    /// to this interval.
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);

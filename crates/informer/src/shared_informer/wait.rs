@@ -23,13 +23,15 @@ pub type WaitForDeleted = BoxFuture<'static, Result<(), DeletedError>>;
 
 /// Write that a caller waits for: a revision, or the object that the write request returned.
 ///
-/// An informer of several namespaces has one revision per namespace. If the cache contains any version of the
-/// object, a wait for the object ends when the object's namespace reaches the revision of the write. A wait
-/// for an object that is not cached, or for a revision, ends when all namespaces reach the revision.
+/// An informer of several namespaces has one revision per namespace. If the caller waits for an object, and
+/// the cache contains any version of it, the wait ends when the object's namespace reaches the revision.
+/// Otherwise, the wait ends when all namespaces reach the revision.
 ///
-/// The revision must belong to an object of the informer's kind, because a revision of another kind does not
-/// show whether the cache contains the write. An aggregated API server may send an object after the cache has
-/// passed the object's revision. A wait for that revision then ends before the object arrives.
+/// The revision must belong to an object of the informer's kind. A revision of another kind does not show
+/// whether the cache contains the write.
+///
+/// An aggregated API server may send an object after the cache has passed the object's revision. A wait for
+/// that revision then ends before the object arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     revision: ResourceVersion,

@@ -27,12 +27,15 @@ pub struct InformerError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FailureCause {
-    /// A panic occurred in code that is not called for a single object or event: `tweak_list_options`, the
-    /// program's [`ListerWatcher`](crate::transport::ListerWatcher) or [`Queue`](crate::queue::Queue), a
-    /// destructor of an object, or this library.
+    /// A panic occurred in `tweak_list_options`, in the program's
+    /// [`ListerWatcher`](crate::transport::ListerWatcher) or [`Queue`](crate::queue::Queue), in a destructor
+    /// of an object, or in this library.
+    ///
+    /// A panic in a callback for a single object or event, such as a handler, is not a failure of the
+    /// informer.
     #[error("{part} panicked: {reason}")]
     Panicked {
-        /// The part of the informer that ran the code, for example `the reflector of pods in namespace shop`.
+        /// The part of the informer that panicked, for example `the reflector of pods in namespace shop`.
         part: Arc<str>,
         /// The panic message, as one line. The message may contain the content of an object.
         reason: Arc<str>,

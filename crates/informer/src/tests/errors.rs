@@ -14,10 +14,10 @@ use crate::{
     warm_start::SaveError,
 };
 
-/// Asserts that the texts of `$errors` equal `$expected`, which contains one line per error.
+/// Asserts the texts of the errors in `$errors`.
 ///
-/// A line also contains the cause of the error, if any. `$errors` must contain an error for each `$variant`,
-/// and the variants must be exhaustive.
+/// `$expected` contains one line per error: its text, followed by its cause if it has one. The list of
+/// `$variant` must contain all variants of the error type, and `$errors` at least one error of each variant.
 macro_rules! assert_texts {
     ($errors:expr, [$($variant:pat),+ $(,)?], $expected:expr) => {{
         let errors = $errors;
@@ -120,8 +120,8 @@ fn created() -> Vec<Error> {
     ]
 }
 
-/// Returns whether [`created`] returns no errors of this class, because only the client or the reflector
-/// creates them.
+/// Returns `true` for each class of which [`created`] returns no error. Only the client and the reflector
+/// create errors of these classes.
 fn is_created_elsewhere(class: Class) -> bool {
     match class {
         Class::ConnectionRefused | Class::VeryShortWatch | Class::WentBack | Class::Store => true,

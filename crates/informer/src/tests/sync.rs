@@ -11,7 +11,8 @@ use crate::{
     transport::Error,
 };
 
-/// Returns the error of a failed sync of `pods`. The error contains the status that `prepare` writes.
+/// Returns the error of a failed sync of `pods`. `prepare` sets the informer's status, which the error
+/// contains.
 fn sync_error(failure: SyncFailure, prepare: impl FnOnce(&StatusWriter)) -> SyncError {
     let writer = StatusWriter::new(1);
     prepare(&writer);

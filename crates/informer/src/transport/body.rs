@@ -19,7 +19,9 @@ use crate::codec::Encoding;
 pub(crate) struct Body {
     encoding: Encoding,
     chunks: ByteStream,
-    /// Timer for the deadline of the current read, or for the earlier deadline of a previous read.
+    /// Timer for the deadline of a read, kept for later reads.
+    ///
+    /// If a later read has a later deadline, the timer is reset only after the earlier deadline has passed.
     timer: Option<Pin<Box<Sleep>>>,
 }
 

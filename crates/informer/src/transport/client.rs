@@ -176,7 +176,7 @@ pub struct ListWatch<K> {
     has_protobuf: bool,
     /// Encoding to request if [`ListOptions::encoding`] is `None`.
     encoding: Encoding,
-    /// Whether the server has rejected protobuf. All clones then request JSON.
+    /// Whether the server has rejected protobuf. All clones of this `ListWatch` then request JSON.
     is_json_only: Arc<AtomicBool>,
     namespace: Option<String>,
     labels: Option<String>,

@@ -113,9 +113,9 @@ pub enum Retry {
     Relist,
     /// The reflector waits, and then lists again.
     Backoff,
-    /// The reflector waits, and then lists again. The list can succeed only after the credentials, the
-    /// permissions, the served kinds or the request have changed. A program may therefore stop waiting for
-    /// the informer to sync.
+    /// The reflector waits, and then lists again. The list can't succeed before the credentials, the
+    /// permissions, the served kinds or the request change. A program that waits for the informer to sync may
+    /// therefore give up.
     GiveUp,
 }
 
@@ -208,12 +208,12 @@ impl Error {
 
     /// Creates an error from the `Status` in the body of an error response or in an ERROR event.
     ///
-    /// The class depends on the content of the `Status`: its code, reason, message and causes.
+    /// The class depends on the code, the reason, the message and the causes in the `Status`. `code` is the
+    /// HTTP status code of the response, and replaces a missing code in the `Status`.
     ///
-    /// `code` is the HTTP status code of the response. It is used if the `Status` contains no code. Only
-    /// `code` determines the class if `body` is longer than
-    /// [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES) or is not a `Status`, such as the plain text
-    /// from API priority and fairness.
+    /// In two cases, the class depends only on `code`: `body` is longer than
+    /// [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES), or is not a `Status`. For example, API priority
+    /// and fairness responds with plain text.
     pub fn from_status_body(code: u16, body: &[u8]) -> Self {
         Self::of_status(code, Codec::of_bytes(body).object(body))
     }
@@ -307,11 +307,12 @@ impl StatusBody {
         }
     }
 
-    /// Returns whether this status reports that the requested revision is too large, which means that the
-    /// server's data is older than this revision.
+    /// Returns whether the status reports "too large resource version": the server's data is older than the
+    /// requested revision.
     ///
-    /// `reason` is the reason of the status. Kubernetes before 1.17 describes this failure in the message of
-    /// the status, 1.17.0 to 1.18.5 in the message of a cause, and later versions in the reason of a cause.
+    /// `reason` is the reason of the status. Kubernetes before 1.17 reports this error in the message of the
+    /// status. Kubernetes 1.17.0 to 1.18.5 reports it in the message of a cause, and later versions in the
+    /// reason of a cause.
     fn is_too_large(&self, reason: &str) -> bool {
         let causes = self
             .details

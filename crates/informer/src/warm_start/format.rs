@@ -54,7 +54,9 @@ impl Limits {
     };
 }
 
-/// Number of JSON maps and arrays that a line contains outside its Kubernetes object.
+/// Number of JSON objects and arrays that a line contains in addition to those of its Kubernetes object.
+///
+/// The maximum for a line is [`PARTS`], the maximum for an object, plus this number.
 const RECORD_PARTS: usize = 1;
 
 /// Prefix of the last line, and of no other line.

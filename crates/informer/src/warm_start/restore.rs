@@ -27,8 +27,8 @@ use crate::{
 
 /// Timeout of each attempt of a request that a warm start sends to the server.
 ///
-/// Also the longest pause that the server can request with `Retry-After`. The value is the API server's
-/// default of `--request-timeout`.
+/// If the server requests a longer pause with `Retry-After`, the requested pause is reduced to this time. The
+/// value is the API server's default of `--request-timeout`.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum number of attempts of a request that fails with [`Retry::Backoff`], such as for HTTP 500.
@@ -47,7 +47,8 @@ pub(crate) struct Restore<K> {
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
-    /// Loads the saved store, so that the reflectors resume at its revisions. If the load fails, they list.
+    /// Loads the saved store, so that the reflectors start their watches at the saved revisions. If the load
+    /// fails, the reflectors list.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         Box::pin(self.load_or_start_cold(reflectors))
     }
@@ -66,7 +67,8 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
         })
     }
 
-    /// Requests a final snapshot of the cache, and returns a future that saves the snapshot.
+    /// Requests a final snapshot of the cache, and returns a future that saves the snapshot. The result is
+    /// never `None`.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         let this = &*self;
         let snapshot = settled_snapshot(&this.commands);
@@ -204,7 +206,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
 
     /// Checks with a request for one object that the server has reached the revision `saved`.
     ///
-    /// Ignores an error with [`Class::Expired`], because the watch reports whether `saved` is too old.
+    /// Ignores an error with [`Class::Expired`]. If `saved` is too old, the reflector's watch fails later,
+    /// and the reflector lists.
     async fn probe(
         &self,
         reflector: &mut InnerReflector<K>,
@@ -230,9 +233,11 @@ impl<K: Send + Sync + 'static> Restore<K> {
 
     /// Sends a request through the `ListerWatcher` of a reflector, and retries it with backoff.
     ///
-    /// Retries after every error with [`Retry::Resume`]. Also retries after an error with [`Retry::Backoff`],
-    /// until the number of these errors is [`ATTEMPTS`]; then returns the last error. Returns any other error
-    /// without a retry.
+    /// The [`Retry`] value of an error determines whether the request is retried:
+    /// - [`Retry::Resume`]: The request is retried without limit.
+    /// - [`Retry::Backoff`]: The request is retried until [`ATTEMPTS`] such errors have occurred. The method
+    ///   then returns the last error.
+    /// - Any other value: The method returns the error.
     async fn ask<T>(
         &self,
         reflector: &mut InnerReflector<K>,

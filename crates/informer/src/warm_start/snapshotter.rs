@@ -151,9 +151,10 @@ impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
     }
 }
 
-/// Displays the location and the version that the program set in [`SavedStore`].
+/// Displays the location of the saved store, and the version that the program has set (see
+/// [`SavedStore::in_file`]).
 ///
-/// A factory shares an informer only between callers whose configurations display the same text.
+/// A factory compares this text. Callers share an informer only if their texts are equal.
 impl<K> fmt::Display for Storing<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.config.fmt(f)
@@ -170,8 +171,8 @@ pub(crate) struct Snapshotter<K> {
     is_secret: bool,
     path: PathBuf,
     sources: Vec<Arc<dyn ListerWatcher>>,
-    /// For each `ListerWatcher`, the text that identifies the listed objects. `None` if at least one
-    /// `ListerWatcher` returns no such text.
+    /// For each `ListerWatcher`, the result of [`ListerWatcher::collection`], such as `/api/v1/pods`. `None`
+    /// if at least one of the results is `None`.
     collections: Option<Vec<String>>,
     /// Identity of the server, once known.
     server: OnceLock<String>,

@@ -37,7 +37,8 @@ pub(super) struct Queue<T> {
     phase: Phase,
     /// Changes since the last call of [`Queue::take_wake_ups`] that can wake waiting tasks.
     wake_ups: WakeUps,
-    /// The last measured waiting or working time of an item, until it is reported to the metrics.
+    /// The last measured waiting or working time of an item. `None` after the time was reported to the
+    /// metrics.
     observed: Option<WorkQueueObserved>,
     /// Number of additions that queued an item or moved it to stage [`Stage::Dirtied`].
     adds: u64,
@@ -61,7 +62,8 @@ enum Stage {
     Queued,
     /// A worker processes the item.
     Processing,
-    /// A worker processes the item, which is queued again afterwards.
+    /// A worker processes the item, and the item was added again meanwhile. When the worker is done, the item
+    /// is queued again.
     Dirtied,
 }
 

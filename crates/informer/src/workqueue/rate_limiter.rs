@@ -232,8 +232,7 @@ impl<T> RateLimiter<T> for Bucket {
 // === impl MaxOf ===
 
 impl<T> MaxOf<T> {
-    /// Creates a limiter that combines no limiters and returns a delay of zero. Add limiters with
-    /// [`MaxOf::with`].
+    /// Creates a combination without limiters, whose delay is zero. Add limiters with [`MaxOf::with`].
     #[doc(alias = "NewMaxOfRateLimiter")]
     pub fn new() -> Self {
         Self::default()

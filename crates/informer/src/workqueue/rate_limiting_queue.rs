@@ -44,7 +44,7 @@ enum Asked<T: Clone + Eq + Hash> {
     Wait(Option<Duration>),
 }
 
-/// Guard that counts one waiting task until the guard is dropped.
+/// Guard that counts a task as waiting for an item until the guard is dropped.
 struct Waiting<'a, T: Clone + Eq + Hash>(&'a Shared<T>);
 
 impl<'a, T: Clone + Eq + Hash> Waiting<'a, T> {
@@ -161,8 +161,8 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
     /// Waits for the next item and returns it.
     ///
     /// Returns `None` after a shut-down, when no item is queued. During a
-    /// [drain](Self::shut_down_with_drain), the call does not return `None` while an item in work is to be
-    /// queued again.
+    /// [drain](Self::shut_down_with_drain), the call also waits if an item in work was added again, because
+    /// such an item will be queued again.
     ///
     /// Several tasks may wait. Each item is returned to one of them.
     ///

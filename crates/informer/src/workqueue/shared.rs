@@ -49,7 +49,7 @@ enum Wake {
     None,
     One,
     All,
-    /// All tasks that wait for an item, and all that wait for the end of a drain.
+    /// All tasks that wait for an item or for the end of a drain.
     Drains,
 }
 
@@ -167,7 +167,8 @@ impl<T: Clone + Eq + Hash> State<T> {
 
     /// Returns the tasks to wake after an operation.
     ///
-    /// `earliest` is the result of [`DelayingQueue::earliest`] before the operation.
+    /// `earliest` is the result of [`DelayingQueue::earliest`] before the operation. If a delay now ends
+    /// sooner, all tasks that wait for an item are woken, so that they wait only until the new time.
     fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,

@@ -310,8 +310,10 @@ async fn a_check_uses_the_selectors_of_its_source() {
     informer.stop().await;
 }
 
-/// Tests that a check compares the metadata that the server sent, for an object with transformed metadata and
-/// for an object whose transformation failed.
+/// Tests that a consistency check compares the server's list with the metadata that the server sent before,
+/// not with the metadata after the transform.
+///
+/// One object has transformed metadata. The transform of the other object failed.
 #[tokio::test(start_paused = true)]
 async fn transformed_and_broken_objects_are_compared_as_the_server_sent_them() {
     let mut odd = pod("b");

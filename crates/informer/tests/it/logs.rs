@@ -17,9 +17,9 @@ pub(crate) struct Logs {
     _guard: DefaultGuard,
     /// A second subscriber, which receives no log lines.
     ///
-    /// If only one subscriber exists, `tracing` asks the subscriber of the current thread whether a log
-    /// statement is enabled, and stores the result for all threads. A thread without a subscriber could
-    /// therefore disable the log statements of this test.
+    /// If only one subscriber exists, the first thread that reaches a log statement determines whether the
+    /// statement is enabled for all threads. A thread without a subscriber would then disable the statement
+    /// for this test too. With two subscribers, the result does not depend on the thread.
     _second: Dispatch,
 }
 

@@ -1,8 +1,8 @@
 //! Tests of the two ways to obtain an informer's metrics: `InformerMetrics`, which receives each measurement
 //! as an event, and `InformerSampler`, which returns current values.
 //!
-//! The tests also check that an informer that stops drops its `InformerMetrics`, and that its sampler then
-//! returns no values.
+//! The tests also check that a stopped informer drops its `InformerMetrics`, and that the informer's sampler
+//! then returns no values.
 
 #[cfg(feature = "prometheus")]
 mod prometheus;

@@ -20,7 +20,7 @@ use crate::setting::{LONG, factory_builder};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A `ConfigMap` with a note that a test can change while the object is in the cache.
+/// A `ConfigMap` with a note that a test can change through a shared reference, to mutate a cached object.
 #[derive(Debug, Deserialize)]
 struct Noted {
     metadata: ObjectMeta,

@@ -147,9 +147,9 @@ impl ListerWatcher for Source {
     }
 }
 
-/// Runs the informer until pod `d` is added, and returns its events and cached objects.
+/// Runs the informer until pod `d` is added, and returns the informer's events and cached objects as text.
 ///
-/// The text has one line per event or object, and its lines are sorted.
+/// The text has one line per event or object. The lines are sorted.
 async fn outcome<K>(builder: Builder<K>) -> String
 where
     K: Resource + Debug + DeserializeOwned + Send + Sync + 'static,
@@ -194,7 +194,8 @@ fn show<K: Resource + Debug>(object: &kube_informer::Object<K>) -> String {
     format!("{:?}", *object.get().unwrap())
 }
 
-/// Asserts equal events and cached objects with protobuf and JSON responses.
+/// Asserts that an informer has the same events and cached objects with protobuf responses as with JSON
+/// responses. `configure` returns a builder of the informer for a source of the responses.
 async fn same<K>(configure: impl Fn(Source) -> Builder<K>)
 where
     K: Resource + Debug + DeserializeOwned + Send + Sync + 'static,

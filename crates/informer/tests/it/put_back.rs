@@ -249,7 +249,8 @@ async fn a_restored_source_does_not_affect_another_source() {
 /// A consistency check finds a difference during a list.
 ///
 /// The list takes objects with unchanged revisions from the cache, so it can't correct a wrong cached object.
-/// The informer discards this list and lists again. The difference causes no further list.
+/// The informer discards this list and lists once more. The second list is also the relist that the check
+/// requested.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);

@@ -72,10 +72,10 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Blocks an informer that uses `queue`, changes pods, and unblocks the informer.
+/// Blocks an informer that uses `queue`, changes pods, and unblocks the informer. Returns the `resync` calls
+/// and popped batches of `queue` after the informer was blocked.
 ///
-/// A handler with a full buffer blocks the informer. Returns the `resync` calls and popped batches of `queue`
-/// since the informer was blocked.
+/// The function blocks the informer with a handler whose buffer is full.
 async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -123,7 +123,8 @@ async fn a_wait_that_times_out_reports_the_revision_of_the_cache() {
     informer.stop().await;
 }
 
-/// Runs twice: a bookmark reveals the restore in one run, and the list after a rejected watch in the other.
+/// In the first run, an old bookmark reveals the restore of the server. In the second run, the list after a
+/// rejected watch reveals the restore.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_fails_the_wait_for_a_lost_revision() {
     for lists in [false, true] {
@@ -386,7 +387,7 @@ async fn an_overlay_enforces_its_limits_and_accepts_only_named_objects_with_orde
     informer.stop().await;
 }
 
-/// Creates pod `b` whenever the overlay does not contain this pod, until the informer stops.
+/// Simulates a controller: creates pod `b` whenever the overlay lacks this pod, until the informer stops.
 async fn keep_alive(server: Server, informer: SharedInformer<Pod>, overlay: MutationCache<Pod>) {
     let mut events = informer.subscribe().unwrap();
     let mut lapsed = overlay.lapsed();

@@ -151,7 +151,7 @@ async fn event_older_than_its_object_in_the_cache_is_followed_by_a_list_of_the_n
     assert_eq!(outcome.indexer.snapshot().revision(), 32.into());
 }
 
-/// The events with the last revision and with the lower revision are for different pods.
+/// The event for pod `a` has the last revision, 55. No event with a lower revision is for pod `a`.
 ///
 /// A revision lower than the cached revision of the same pod would indicate that the server was restored.
 #[tokio::test(start_paused = true)]

@@ -88,7 +88,8 @@ impl Script {
         self.answers.lock().len()
     }
 
-    /// Returns the number of pending requests, undropped response bodies and other clones of the script.
+    /// Returns the total number of pending requests, undropped response bodies, and clones of the script
+    /// other than `self`.
     pub(crate) fn under_way(&self) -> usize {
         Arc::strong_count(&self.under_way) - 1
     }

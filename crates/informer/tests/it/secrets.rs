@@ -227,9 +227,10 @@ fn builder(script: Script) -> Builder<Secret> {
         .initial_list(InitialList::List)
 }
 
-/// Runs the informer until `wait` has returned twice, and records all its output in `said`.
+/// Runs the informer, and records all its output in `said`.
 ///
-/// Between the two calls of `wait`, adds an index and reads the metrics.
+/// The informer runs until `wait` has returned twice. Between the two calls of `wait`, the function adds an
+/// index and reads the metrics.
 async fn live(said: &Said, informer: Builder<Secret>, wait: impl AsyncFn(&SharedInformer<Secret>)) {
     let informer = said.hears(informer);
     let informer = informer

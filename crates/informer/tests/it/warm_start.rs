@@ -90,7 +90,8 @@ fn started(informer: &Running) -> String {
     }
 }
 
-/// Skips the first `before` requests to the server, returns the rest, and adds their count to `before`.
+/// Returns all requests to the server except the first `before`, and sets `before` to the number of all
+/// requests so far.
 fn asked(server: &Server, before: &mut usize) -> String {
     let all = requests(server);
     let new = all.lines().skip(*before).map(|line| format!("{line}\n"));

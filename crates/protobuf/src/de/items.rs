@@ -16,7 +16,7 @@ use crate::{
 
 /// The serde `SeqAccess` of a list.
 ///
-/// A field of packed numbers contains several items.
+/// A field contains one item. If the items are packed numbers, a field can contain several items.
 pub(super) struct Items<'de, 'c> {
     /// The item that the visitor received last.
     slot: Slot<'de, 'c>,
@@ -74,8 +74,8 @@ impl<'de, 'c> Items<'de, 'c> {
 impl<'de> SeqAccess<'de> for &mut Items<'de, '_> {
     type Error = Error;
 
-    /// Returns the number of items that the visitor has not received yet, or `None` for a list that can be
-    /// packed.
+    /// Returns the number of items that the visitor has not received yet. For a list that can be packed,
+    /// returns `None`, because a field may contain several items.
     #[inline]
     fn size_hint(&self) -> Option<usize> {
         (!self.is_packable()).then_some(self.left)

@@ -23,7 +23,7 @@ use crate::{
     wire::{WireError, WireFields, WireValue},
 };
 
-/// The serde `MapAccess` of a message or a map, in the order of the bytes.
+/// The serde `MapAccess` of a message or a map, in the order in which the encoded bytes contain the fields.
 ///
 /// With [`Missing::Zero`], includes missing fields that Go's JSON encoder writes with their zero values.
 pub(super) struct Members<'de, 'c> {
@@ -35,7 +35,7 @@ pub(super) struct Members<'de, 'c> {
     at: usize,
     /// The name of the member that the visitor received last, as bytes.
     name: &'de [u8],
-    /// The outer message, if the current message is an inline field.
+    /// The unread rest of the enclosing message, if the current message is an inline field.
     outer: Option<Outer<'de>>,
     /// The next member of the object's type meta.
     type_meta: TypeMeta,
@@ -63,7 +63,7 @@ struct Outer<'de> {
 enum TypeMeta {
     ApiVersion,
     Kind,
-    /// The visitor has received both members, or the object has no type meta.
+    /// The visitor has received `apiVersion` and `kind`, or the object has no type meta.
     Visited,
 }
 
@@ -149,9 +149,11 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Returns the next field below `number` that is missing and that Go's JSON encoder nevertheless writes.
+    /// Returns the next missing field that Go's JSON encoder nevertheless writes. Stores in `self.slot` the
+    /// zero value or null that Go writes for this field.
     ///
-    /// Stores the zero value of this field in `self.slot`.
+    /// `number` is the number of the next field that the bytes contain. Only fields with lower numbers count
+    /// as missing.
     #[inline(never)]
     fn next_missing(&mut self, message: &'static Message, number: u32) -> Option<&'static Field> {
         while let Some(field) = message.fields.get(self.at)
@@ -354,7 +356,7 @@ impl<'de, 'c> Members<'de, 'c> {
 ///
 /// The caller has read the tag before the value, and has checked that its wire type matches `field.value`.
 ///
-/// The value is not returned, because copying it would take a third of the decoding time.
+/// The value is not returned, because copying a returned value would take a third of the decoding time.
 #[inline]
 fn usual_value<'de>(
     context: &Context<'de>,

@@ -18,10 +18,10 @@ pub(super) enum Value<'de> {
     /// A string, which may be invalid UTF-8.
     Text(&'de [u8]),
     Integer(i64),
-    /// A value of this `Type`, which is never a message. `None` is the zero value of the type.
+    /// A boolean, a floating-point number or bytes. `None` is the zero value of the type.
     ///
-    /// If the type is an integer or a string, this variant contains only `None` or a value with the wrong
-    /// wire type. All other integers and strings are an `Integer` or a `Text`.
+    /// An integer or a string is a `Scalar` only in two cases: as the zero value of a missing field, or if
+    /// its wire type is wrong. The wrong wire type is reported when a visitor requests the value.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),
@@ -166,11 +166,10 @@ impl<'de> Value<'de> {
     }
 }
 
-/// Returns the value of the last known field in `bytes`; `message` defines the known fields.
+/// Returns the value of the last known field in `bytes`. `message` defines the known fields.
 ///
-/// If `bytes` contains no known field, the result depends on the first field of `message.fields`. If this
-/// field has [`Presence::Always`] and is not a list or a map, returns [`Value::missing`] for it. Otherwise,
-/// returns `None`.
+/// If `bytes` contains no known field, the result depends on the first field of `message`. If this field has
+/// [`Presence::Always`] and is a single value, returns [`Value::missing`] for it. Otherwise, returns `None`.
 ///
 /// # Errors
 ///

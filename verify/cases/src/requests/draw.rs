@@ -20,7 +20,8 @@ use super::{
 /// Maximum number of watches in a program.
 const WATCHES: usize = 4;
 
-/// Commands at the start of each program, after which each variable has a value.
+/// Commands at the start of each generated program. They store initial values in the variables for revisions
+/// and uids.
 const FIRST: &str = r#"> DO POST /api/v1/namespaces/$ns/configmaps
   {"metadata": {"name": "first"}}
 
@@ -34,8 +35,10 @@ const FIRST: &str = r#"> DO POST /api/v1/namespaces/$ns/configmaps
 
 > SET uid1 /metadata/uid"#;
 
-/// Name of the object that a program changes at its end. This change is the last event that the program reads
-/// from a watch. If the watch selects only another name, the program changes the object of that name instead.
+/// Name of the object that a generated program changes at its end. The event of this change is the last
+/// event that the program reads from a watch.
+///
+/// If the watch selects only another name, the program changes the object of that name instead.
 const MARKED: &str = "marked";
 
 /// Requests of metadata only.
@@ -77,14 +80,14 @@ struct Draw {
     /// The kinds that this program uses.
     kinds: Vec<&'static Kind>,
     watches: usize,
-    /// Whether an earlier request generates a name. With two generated names, the order of the objects
-    /// would be random.
+    /// Whether the program already contains a request that generates a name. A program contains at most one
+    /// such request, because the order of two objects with generated names would be random.
     has_generated: bool,
 }
 
 impl Program {
-    /// Draws a program of `length` units. A unit is one or more commands in a fixed order; most units are one
-    /// request.
+    /// Draws a program of `length` units. Most units are one request with the commands that belong to it,
+    /// such as a command that stores a value of the response.
     pub(super) fn draw(seed: u64, length: usize) -> Self {
         let mut random = Rng::with_seed(seed);
         let number = random.usize(1..3);
@@ -114,7 +117,8 @@ impl Program {
     }
 }
 
-/// Returns the text of a list request. The server responds when its watch cache has the latest state.
+/// Returns the text of a list request without `resourceVersion`. The server delays its response until the
+/// watch cache has the latest state.
 fn fresh(kind: &Kind, word: &str) -> String {
     format!("> {word}GET {}", kind.path)
 }
@@ -152,7 +156,8 @@ impl Unit {
 
     /// Adds the token of a user without permissions to the last request in this group of commands.
     ///
-    /// In a group with two lists, the first list stays unchanged, because it must wait for the latest state.
+    /// If a group contains two lists, the first list waits until the watch cache has the latest state. This
+    /// first list stays unchanged, because a rejected list would not wait.
     fn forbid(&mut self) {
         let start = self.text.rfind("\n\n> GET ").map_or(0, |at| at + 2);
         let end = self.text[start..].find('\n');
@@ -373,8 +378,8 @@ impl Draw {
         (name, labels)
     }
 
-    /// Draws a list request. Another list request precedes it, and waits until the watch cache has the latest
-    /// state.
+    /// Draws a list request, and puts another list request before it. The other request waits until the
+    /// watch cache has the latest state.
     fn list(&mut self, kind: &'static Kind) -> Unit {
         let mut request = Request::new("GET", kind.path);
         self.selectors(&mut request);

@@ -211,11 +211,12 @@ impl<'a> Invalid<'a> {
             .any(|(field, message)| *field == "patch" && is_type(message))
     }
 
-    /// Returns whether every error in `found` reports a value of the wrong type in `metadata`, and no error
-    /// in `self` does. `found` is from the embedded server, and `self` is from kube-apiserver.
+    /// Returns whether the embedded server reports only values of the wrong type in `metadata`, and
+    /// kube-apiserver reports no such value there.
     ///
-    /// A patch can set values of the wrong type both inside and outside `metadata`. Kubernetes reports only
-    /// the first of these values, in the order of the object's members.
+    /// `self` contains the errors of kube-apiserver, and `found` contains the errors of the embedded server.
+    /// A patch can set values of the wrong type both inside and outside `metadata`. kube-apiserver reports
+    /// only the first of these values, in the order of the object's members.
     fn is_before_metadata(&self, found: &Self) -> bool {
         const METADATA: &str = "into Go struct field ObjectMeta.";
         let is_in_metadata = |(_, message): &(&str, &str)| message.contains(METADATA);
@@ -224,9 +225,10 @@ impl<'a> Invalid<'a> {
             && !self.0.iter().any(is_in_metadata)
     }
 
-    /// Returns whether `self`, the errors of kube-apiserver, and `found`, the errors of the embedded server,
-    /// reject a patch for the same reason, and only the object in kube-apiserver's message has
-    /// `managedFields`.
+    /// Returns whether both servers reject a patch for the same reason, but only kube-apiserver's message
+    /// quotes `managedFields`.
+    ///
+    /// `self` contains the errors of kube-apiserver, and `found` contains the errors of the embedded server.
     fn differs_in_managers(&self, found: &Self) -> bool {
         let ([("patch", real)], [("patch", embedded)]) = (&*self.0, &*found.0) else {
             return false;

@@ -1,7 +1,8 @@
 //! Draws the objects that random requests create and write.
 //!
-//! Guarantees: an object contains each field for which kube-apiserver sets a default, so that kube-apiserver
-//! and the embedded server both store the object as it is sent. Some objects are invalid.
+//! Guarantees: an object contains each field for which kube-apiserver sets a default. Therefore,
+//! kube-apiserver and the embedded server both store a valid object as it is sent. Some objects are
+//! deliberately invalid.
 
 use fastrand::Rng;
 use harness::draw::Choose as _;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::objects::{self, Kind};
 
-/// JSON pointers that are not specific to a kind. No object has the member of the last pointer.
+/// JSON pointers that are not specific to a kind. The last pointer names a member that no object has.
 const POINTERS: [&str; 12] = [
     "/metadata/labels",
     "/metadata/labels/app",

@@ -32,8 +32,8 @@ pub(super) struct Outcome {
     pub(super) compared: usize,
     /// Names of the intentional differences found in this run.
     ///
-    /// The comparison ends at the first command whose responses differ intentionally and that may have
-    /// changed an object.
+    /// The comparison ends after an intentional difference if a server may have changed an object, because
+    /// later responses may then also differ.
     pub(super) known: Vec<&'static str>,
     /// The first difference that is not intentional.
     pub(super) difference: Option<Difference>,
@@ -49,7 +49,8 @@ impl Sides {
         })
     }
 
-    /// Runs `program` on both servers. `name` must be new: it is the name of the namespace.
+    /// Runs `program` on both servers, in a new namespace. The name of the namespace is derived from `name`,
+    /// so each call needs another `name`.
     ///
     /// # Errors
     /// Returns an error if a command can't be sent, or if a response breaks off.
@@ -89,9 +90,9 @@ impl Outcome {
     /// Finds the first command whose answers differ unintentionally, and records the intentional differences
     /// before it.
     ///
-    /// The compared texts contain, instead of each revision, its rank among the revisions in all compared
-    /// answers. A revision that only one server sends can change the ranks in earlier answers too. Therefore,
-    /// the method compares the answers up to each command without the later answers.
+    /// For the comparison, each revision is replaced by its rank among all compared revisions. A revision
+    /// that only one server sends can change the ranks in earlier answers too. Therefore, the method compares
+    /// the answers up to the first command, then up to the second command, and so on.
     fn find(&mut self, real: &[Answer], embedded: &[Answer]) {
         let mut passed = BTreeSet::new();
         for end in 1..=self.case.steps.len() {

@@ -21,7 +21,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// The library's indexer and its writer, for sequences that run without a deliberate bug.
+/// The library's indexer and its writer, without a deliberate bug. [`FaultyStore`] adds such a bug.
 pub(crate) struct Sound(Indexer<K>, IndexerWriter<K>);
 
 impl Sound {

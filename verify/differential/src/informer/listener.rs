@@ -39,7 +39,8 @@ pub(super) struct Told {
     pub(super) view: BTreeMap<String, String>,
     /// Whether the next call of [`Listener::take`] returns the states in `view` instead of the events.
     ///
-    /// True if the handler was registered during changes, because the order of its events is then undefined.
+    /// Set if the watch delivers changes during the registration of the handler. The events then depend on
+    /// timing, but the final states do not.
     pub(super) amid: bool,
     /// Names of the received event types and of the violated guarantees.
     pub(super) seen: Vec<&'static str>,
@@ -114,9 +115,8 @@ impl Told {
 impl Listener {
     /// Removes the events since the last call, and returns them as text.
     ///
-    /// If `ordered` is false, sorts the events by object name, because their order is undefined. If the
-    /// handler was registered during changes ([`Told::amid`]), returns the current states of all objects
-    /// instead of the events.
+    /// If `ordered` is false, sorts the events by object name, because their order is undefined. If
+    /// [`Told::amid`] is true, returns the current states of all objects instead of the events.
     pub(super) fn take(&self, ordered: bool) -> String {
         let mut told = self.told.lock();
         let mut events = std::mem::take(&mut told.events);
@@ -149,7 +149,8 @@ pub(super) struct Handler {
     pub(super) held: watch::Receiver<bool>,
     /// Whether the handler ignores the initial `Added` events.
     ///
-    /// True only if a test adds the fault `Bug::LateWithoutBarrier`, which the comparison must detect.
+    /// True only for the deliberate bug `Bug::LateWithoutBarrier`: a late handler that misses changes during
+    /// its registration.
     pub(super) skips_initial: bool,
 }
 

@@ -37,11 +37,12 @@ use crate::{
 
 /// Virtual time that passes after each operation while the informer runs.
 ///
-/// Resyncs occur at whole seconds. The start takes 2.5 s ([`START`]), so each later operation ends half a
-/// second after a whole second.
+/// Resyncs occur at whole seconds. The start takes 2.5 s ([`START`]), so no later operation ends at the time
+/// of a resync.
 const OPERATION: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_millis(2500);
-/// Virtual time after a fault, in which the library and client-go both recover.
+/// Virtual time that passes after a fault, so that the library and client-go recover before the next
+/// operation.
 ///
 /// Each makes at most four retries with pauses of at most one minute.
 const RECOVERY: Duration = Duration::from_secs(300);
@@ -49,8 +50,8 @@ const RECOVERY: Duration = Duration::from_secs(300);
 const SETTLING: Duration = Duration::from_millis(1);
 /// Default resync period of the informer in a sequence with the option [`RESYNC`].
 const DEFAULT_RESYNC: Duration = Duration::from_secs(20);
-/// A duration longer than any sequence. Used as watch timeout, and as the resync period if no resync may
-/// occur.
+/// A duration longer than any sequence. Used as watch timeout, and as the resync period of sequences without
+/// resyncs.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
 
 /// Runs a sequence on a new informer, and returns one [`Step`] per operation.
@@ -84,8 +85,8 @@ struct Shared<'a> {
     seen: Vec<&'static str>,
 }
 
-/// Sets the type of queue that the sequence selects. If `bug` is `UnchangedToldToAll`, the queue has this
-/// bug.
+/// Sets the type of queue that the sequence selects. If `bug` is `UnchangedToldToAll`, wraps the queue in
+/// [`Restless`], which has this deliberate bug.
 fn with_queue(builder: Builder<K>, sequence: &Sequence, bug: Option<Bug>) -> Builder<K> {
     let restless = bug == Some(Bug::UnchangedToldToAll);
     match (sequence.has(DELTA_FIFO), restless) {
@@ -209,9 +210,9 @@ impl<'a> Shared<'a> {
 
     /// Registers a handler, and returns whether the informer accepted the handler.
     ///
-    /// `amid` is whether the watch delivers changes during the registration. If `amid` is true, the result of
-    /// this operation contains the latest object states that the handler received. It does not contain the
-    /// handler's events, because the number of these events depends on timing.
+    /// `amid` is whether the watch delivers changes during the registration. If `amid` is true, the number
+    /// of the handler's events depends on timing. The answer to the operation then contains the latest
+    /// object states that the handler received, instead of the events.
     fn add(&mut self, operation: &Operation, amid: bool) -> bool {
         let told = Arc::new(Mutex::new(Told {
             amid,
@@ -384,10 +385,10 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Stores `value` in `said` as the value of the property `name`.
+/// Records `value` in `said` as the value of the property `name`.
 ///
-/// Returns the name and the value as text if the value has changed. A property without a value counts as
-/// empty.
+/// Returns the name and the value as text if `value` differs from the value that was recorded last. If
+/// `said` contains no value of the property, the last value counts as empty.
 fn fact(said: &mut BTreeMap<String, String>, name: &str, value: String) -> Option<String> {
     let before = said.get(name).map_or("", String::as_str);
     if before == value {

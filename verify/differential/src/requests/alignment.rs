@@ -40,7 +40,8 @@ const OVERDUE: &str = "a_streaming_list_without_an_end_is_given_up";
 const THREE: &str = "a_third_streaming_list_in_vain_is_given_up";
 /// Divergence: if a streaming list closes after its end bookmark, the library watches; client-go lists again.
 const COMPLETE: &str = "a_streaming_list_that_closes_behind_its_end_is_watched_on";
-/// Divergence: the library confirms an empty streaming list with a plain list, unlike client-go.
+/// Divergence: after an empty streaming list, the library checks with a plain list that no objects exist;
+/// client-go sends no such list.
 const CONFIRMED: &str = "an_empty_streaming_list_is_confirmed";
 /// Divergence: when an object can't be decoded, the library continues the watch; client-go lists again.
 const BROKEN: &str = "an_object_that_can_not_be_decoded_is_kept";
@@ -50,14 +51,16 @@ struct Pair<'a> {
     verb: &'a str,
     theirs: Vec<Request<'a>>,
     ours: Vec<Request<'a>>,
-    /// Revisions at which client-go sent lists in earlier operations, and which may have expired.
+    /// The resource versions in client-go's list requests of earlier operations. These revisions may have
+    /// expired since then.
     expired: Vec<String>,
-    /// For each request in `ours`, whether the rules accept it if it is a probe (a LIST with `limit=1`).
+    /// For each request in `ours`, whether a probe (a LIST with `limit=1`) is permitted at this position.
     owed: Vec<bool>,
     /// Whether the library's store is empty after the operation.
     is_empty: bool,
-    /// Whether the last change was to a resource that the reflector does not watch. A list may then have a
-    /// newer revision than the last watch event.
+    /// Whether a list may have a newer revision than the last watch event.
+    ///
+    /// True if the last change was to a resource that the reflector does not watch.
     lags: bool,
 }
 
@@ -76,7 +79,8 @@ type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 pub(super) struct Alignment {
     /// Names of the divergences that explain the differences.
     pub(super) names: Vec<&'static str>,
-    /// Whether the two stores may differ after these requests. If true, later operations are not compared.
+    /// Whether the stores of client-go and the library may differ after the operation. If true, later
+    /// operations are not compared.
     pub(super) parts: bool,
 }
 
@@ -129,7 +133,8 @@ impl<'a> Pair<'a> {
     /// Returns the divergences that explain all differences between the requests in `theirs` from index `i`
     /// and the requests in `ours` from index `j`. Returns `None` if a difference is unexplained.
     ///
-    /// `newer` is whether the divergence [`EXPIRED`] explains an earlier difference.
+    /// `newer` is whether an earlier difference is an instance of [`EXPIRED`]. The library may then have
+    /// listed a newer state than client-go.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -176,10 +181,11 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// Matches client-go's watch `i` with the library's probe `j` (a LIST with `limit=1`) and the watch
-    /// that follows the probe.
+    /// Matches client-go's watch `i` with two requests of the library: the probe `j` (a LIST with
+    /// `limit=1`), and the watch that follows. The library sends the probe before it resumes a lost watch.
     ///
-    /// If the connections for `i` and `j` were both refused, no watch follows, and `j` alone matches `i`.
+    /// If the connections for `i` and `j` were both refused, the library sends no watch after the probe.
+    /// Only `j` then matches `i`.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -205,8 +211,8 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Accepts the library's request `j` without a request of client-go if `j` is a successful probe (a LIST
-    /// with `limit=1`) during an open watch.
+    /// Accepts a probe (a LIST with `limit=1`) that the library sends during an open watch, although
+    /// client-go sends no request. `j` is the index of the probe, which must be successful.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
@@ -237,8 +243,10 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Returns the divergences if the library retries a rejected watch, but client-go sends a list, and one
-    /// of the two stores may then contain a newer state than the other. Returns `None` otherwise.
+    /// Handles a rejected watch that the library retries, but after which client-go sends a list.
+    ///
+    /// Returns the divergences if one of the two stores may then contain a newer state than the other.
+    /// Returns `None` otherwise.
     ///
     /// `i` is the index of client-go's next request, and `j` is the index of the library's next request.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
@@ -299,9 +307,10 @@ impl<'a> Pair<'a> {
         is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 
-    /// Returns whether client-go sent a list or a streaming list at revision `at` before the request `now`.
+    /// Returns whether client-go requested the resource version `at` in a list or a streaming list before
+    /// the request `now`. The list can belong to an earlier operation.
     ///
-    /// If so, the revision may have expired since then. The list can belong to an earlier operation.
+    /// If so, the revision may have expired since that list.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs
@@ -337,9 +346,9 @@ impl<'a> Pair<'a> {
 
     /// Returns how many of the library's requests replace client-go's request `i`, a streaming list.
     ///
-    /// The library's requests start at index `j`. They must request all pages of a list, and then a watch.
-    /// The pause before the first page must be `pause`. Returns `None` if client-go's request is not a
-    /// streaming list, or if the library's requests do not replace it.
+    /// The library's requests start at index `j`: all pages of a list, and then a watch. The pause before
+    /// the first page must be `pause`. Returns `None` if client-go's request is not a streaming list, or if
+    /// the library's requests do not replace it.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;

@@ -18,8 +18,9 @@ use crate::{
     sequence::{Answer, Sequence},
 };
 
-/// A JSON line of the oracle process. `at` is in nanoseconds since the start of the test sequence, which is a
-/// list of operations.
+/// A JSON line that the oracle process sends to this module.
+///
+/// A field `at` is a time in nanoseconds since the start of the test sequence.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Heard {
@@ -38,9 +39,10 @@ enum Heard {
         path: String,
         query: String,
     },
-    /// client-go has closed a response body. The oracle expects no response to this line.
+    /// client-go has closed a response body. This module sends no response to this line.
     ///
-    /// `leaves` is the number of the body. Bodies are numbered from 1, in the order of the responses.
+    /// `leaves` is the number of the closed body. Response bodies are numbered from 1, in the order of the
+    /// responses.
     Leaves { leaves: u64 },
 }
 

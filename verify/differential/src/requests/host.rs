@@ -61,14 +61,15 @@ struct Stream {
     unfinished: bool,
 }
 
-/// The result of one turn of an operation.
+/// The result of [`Host::operate`], which executes one step (turn) of an operation.
 ///
-/// An operation has one or two turns. The first turn changes the objects of the operation. Each turn injects
-/// the faults that the operation defines for this turn, if any.
+/// An operation has one or two turns. The first turn can change objects and inject faults. A second turn can
+/// inject further faults after virtual time has passed.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
-    /// Virtual time by which the reflector's clock advances after the turn, in milliseconds.
+    /// Virtual time, in milliseconds, that must pass on the reflector's clock before the next turn or
+    /// operation.
     pub(super) pass: u64,
     /// Whether the operation has another turn.
     pub(super) more: bool,
@@ -125,11 +126,14 @@ impl Host {
         std::mem::take(&mut self.lines)
     }
 
-    /// Executes one turn of an operation. A turn is a part of the operation; virtual time passes after it.
+    /// Executes one turn of an operation.
     ///
-    /// `at` is the index of the operation in the test sequence. `turn` is 0 for the first turn of the
-    /// operation, and 1 for the second.
-    /// `now` is the time on the reflector's clock, which the caller must then advance by [`Happened::pass`].
+    /// A turn is a part of an operation, after which virtual time passes. Each turn can inject faults, and
+    /// the first turn can also change objects.
+    ///
+    /// `at` is the index of the operation in the test sequence. `turn` is the index of the turn in the
+    /// operation: 0, or 1 for a second turn. `now` is the time on the reflector's clock. After the call, the
+    /// caller must advance this clock by [`Happened::pass`].
     pub(super) fn operate(&mut self, at: usize, turn: usize, now: Duration) -> Happened {
         let operation = self.operations[at].clone();
         let trigger = Trigger::of(operation.verb);
@@ -289,7 +293,9 @@ impl Host {
         all
     }
 
-    /// Closes every streaming list that has no final bookmark yet, and returns a [`Delivery`] for each.
+    /// Closes each streaming list that has not sent the bookmark that ends its initial events.
+    ///
+    /// Returns one [`Delivery`] per closed list.
     fn end_unfinished(&mut self) -> Vec<Delivery> {
         let mut ended = Vec::new();
         self.streams.retain(|id, stream| {

@@ -18,9 +18,10 @@ const PARAMETERS: [&str; 6] = [
     "allowWatchBookmarks",
 ];
 
-/// Request, result and report name of each behavior that the coverage report counts.
+/// The behaviors of a reflector that the coverage report counts.
 ///
-/// An empty result matches any result.
+/// Each entry contains the kind of a request, the result of the request, and the name of the behavior in the
+/// report. An empty result stands for any result.
 pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("list at 0", "", "a list at \"0\""),
     ("list at", "", "a list at a revision"),
@@ -97,9 +98,9 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("watch", "expired", "a watch: 410 inside it"),
 ];
 
-/// Maximum time between two requests that does not count as a pause.
+/// Maximum duration of a pause that the text of a request omits.
 ///
-/// Every pause of a reflector is longer.
+/// The backoff delays of a reflector are longer: at least [`LEAST`].
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Minimum of a reflector's first backoff delay; the minimum doubles with each further delay.
@@ -135,9 +136,10 @@ pub(super) enum Outcome {
 }
 
 impl Line {
-    /// Creates the line of a request after `pause`, with the provisional result [`Outcome::Refused`].
+    /// Creates the line for a request. `pause` is the time since the last request or test operation.
     ///
-    /// The line shows `next` instead of the continue token `token`.
+    /// `token` is the continue token of the last list response. The text of the line contains `next` instead
+    /// of this token. The result is [`Outcome::Refused`] until the caller sets another result.
     pub(super) fn new(path: &str, query: &str, pause: Duration, token: &str) -> Self {
         let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
         let value = |name: &str| {
@@ -172,7 +174,7 @@ impl Line {
         }
     }
 
-    /// Returns the report names of the entries of [`SEEN`] that match this request and its result.
+    /// Returns the names of the behaviors in [`SEEN`] that this request and its result show.
     pub(super) fn seen(&self) -> impl Iterator<Item = &'static str> {
         let outcome = self.outcome.to_string();
         let kind = self.kind();

@@ -12,21 +12,21 @@ pub(super) struct Trigger {
     ///
     /// The server receives the plan before the operation changes objects.
     pub(super) rules: &'static str,
-    /// Fault injection plans of each turn. An operation has one or two turns, and changes objects in the
-    /// first.
+    /// Fault injection plans of each turn. A turn is a step of the operation, after which virtual time
+    /// passes.
     ///
-    /// A turn injects its plans in order, and then lets virtual time pass. After each plan, the server
-    /// delivers the pending watch events.
+    /// An operation has a second turn if time must pass between its faults. A turn injects its plans in
+    /// order. After each plan, the server delivers the pending watch events. Only the first turn changes
+    /// objects, before its plans.
     pub(super) turns: &'static [&'static [&'static str]],
-    /// Virtual time that passes at the end of each turn, in milliseconds: one value per element of `turns`.
+    /// Virtual time, in milliseconds, that passes after each turn: one value per element of `turns`.
     ///
-    /// If the reflector does not request streaming lists, a time above [`RECOVERY`] is shortened to
-    /// [`RECOVERY`] when the operation runs.
+    /// If the reflector does not request streaming lists, at most [`RECOVERY`] passes. Only streaming lists
+    /// need the longer time [`HOUR`].
     pub(super) pass: &'static [u64],
-    /// Change to apply to the watch events of this operation; `None` for no change.
+    /// Change that is applied to watch events before they are delivered; `None` delivers them unchanged.
     pub(super) twist: Option<Twist>,
-    /// Whether the operation closes unfinished streaming lists after the last plan of the second element of
-    /// [`turns`](Self::turns).
+    /// Whether the server closes all unfinished streaming lists at the end of the second turn.
     ///
     /// A streaming list is unfinished until it has sent the bookmark with the annotation
     /// `k8s.io/initial-events-end`.

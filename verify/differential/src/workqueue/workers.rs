@@ -35,8 +35,8 @@ use crate::{
 
 /// Time by which the virtual clock advances before each operation.
 ///
-/// Each operation starts at a different fraction of a millisecond, and delays are whole milliseconds. Thus
-/// the delays of two operations never end at the same time.
+/// Delays are whole milliseconds, and a sequence has fewer than 1,000 operations. The additional microsecond
+/// per operation therefore ensures that the delays of two operations never end at the same time.
 const TURN: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -76,7 +76,8 @@ struct Workers {
     waiting: JoinSet<()>,
     /// Number of started tasks that call `shut_down_with_drain`.
     drains: usize,
-    /// Whether the latest shutdown call was `shut_down`, which ends the wait of all drain tasks.
+    /// Whether the latest shutdown call was `shut_down`, which makes all pending `shut_down_with_drain` calls
+    /// return.
     released: bool,
     /// Items that were added again while a worker processes them.
     again: BTreeSet<String>,
@@ -270,9 +271,10 @@ impl Workers {
             .extend((self.told.lock().idle > 1).then_some(SEVERAL_WAIT));
     }
 
-    /// Records for the coverage report the effect of the operation `verb`, which caused these events.
+    /// Records the effect of an operation for the coverage report.
     ///
-    /// `before` contains the numbers of items, workers and drain tasks before the operation.
+    /// The operation `verb` caused `events`. `before` contains the numbers of queued items, waiting workers
+    /// and ended drain tasks before the operation.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
         let handed = |(_, text): &&(u128, String)| ITEMS.contains(&text.as_str());
         let items = events.iter().filter(handed).count();

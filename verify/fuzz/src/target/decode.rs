@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::planted::Bug;
 
-/// Minimum length in bytes of the values that [`quotes_nothing`] searches for.
+/// Minimum length in bytes of the object values that must not occur in an error message.
 ///
 /// A shorter value can be part of a message by chance.
 const TELLING_BYTES: usize = 6;

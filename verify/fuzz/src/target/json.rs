@@ -26,9 +26,11 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     format!("{way}, {end}")
 }
 
-/// Asserts that the library's result for `read` equals the result of `serde_json` for `data`.
+/// Asserts that the library and `serde_json` return the same value or error, and returns a summary of the
+/// result.
 ///
-/// `read` differs from `data` only if a planted bug is tested. Returns a summary of the result.
+/// The library parses `read`, and `serde_json` parses `data`. The two inputs differ only if a planted bug
+/// damages `read`.
 fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) -> String {
     let expected = serde_json::from_slice::<T>(data).map_err(|error| error.to_string());
     let found = read_json::<T>(read);
@@ -71,8 +73,8 @@ fn ends_alike(data: &[u8]) -> &'static str {
 
 /// Returns a copy of `data`, damaged if `bug` is `LongNumberHidesRest`.
 ///
-/// After at least [`LONG`] consecutive digits, the damaged copy omits all non-digit bytes before the next
-/// `,`, `]` or `}`.
+/// The damaged copy lacks some bytes after each sequence of at least [`LONG`] digits: all non-digit bytes
+/// before the next `,`, `]` or `}`.
 fn spoilt(data: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::LongNumberHidesRest) {
         return data.to_vec();

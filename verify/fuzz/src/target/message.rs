@@ -137,7 +137,9 @@ fn is_presentable(error: &Error) {
     );
 }
 
-/// Returns a copy of `bytes`. For the bug `UnknownFieldEndsMessage`, it ends after the first unknown field.
+/// Returns a copy of `bytes`, damaged if `bug` is `UnknownFieldEndsMessage`.
+///
+/// The damaged copy ends after the first unknown field.
 fn spoilt(id: MessageId, bytes: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::UnknownFieldEndsMessage) {
         return bytes.to_vec();

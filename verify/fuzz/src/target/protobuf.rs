@@ -28,7 +28,7 @@ pub(super) const WORDS: &[&str] = &[
     "\n\u{2}v1\u{12}\u{3}Pod",
 ];
 
-/// Sends a POST request and checks the result.
+/// Sends a POST request with a protobuf body to a new embedded server, and checks the created object, if any.
 ///
 /// The first line of `data` is the path of the request, and the rest of `data` is the body.
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {

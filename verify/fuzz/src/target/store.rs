@@ -17,9 +17,9 @@ use crate::planted::Bug;
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 const INDICES: [&str; 2] = ["colour", "late"];
 
-/// The expected objects, each with its index values.
+/// The expected objects, each with a bit mask of its index values.
 ///
-/// The index values are colors: bit `i` of the number stands for `COLOURS[i]`.
+/// Bit `i` of the mask is set if the object has the index value `COLOURS[i]`.
 type Model = BTreeMap<ObjectName, u8>;
 
 struct Under {

@@ -1,8 +1,8 @@
 //! Fuzz target for the library's parser of watch responses, which splits a body into events.
 //!
-//! The parser receives each body as a single chunk, and then in several splits into smaller chunks. For a
-//! valid body, every split must yield the events that `serde_json` finds. For an invalid body, the events of
-//! a split must be the events of the single chunk, or a prefix of them.
+//! The parser receives each body as a single chunk, and then several times in smaller chunks. For a valid
+//! body, the result must always be the events that `serde_json` finds. For an invalid body, the events from
+//! smaller chunks must be the events from the single chunk, or a prefix of them.
 
 use bytes::Bytes;
 use kube_informer::fuzzing::{Split, split_watch};

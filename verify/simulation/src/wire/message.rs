@@ -54,7 +54,7 @@ impl Converter {
         lines
     }
 
-    /// Returns the line of a list, or nothing for a watch or an incomplete list.
+    /// Returns the line of JSON that represents a list. Returns nothing for a watch or an incomplete list.
     ///
     /// The caller must call this method after the last chunk of the response.
     pub(super) fn finish(&mut self) -> Vec<u8> {

@@ -15,14 +15,14 @@ use tokio::time::Instant;
 /// Minimum duration of the first backoff pause.
 const FIRST: Duration = Duration::from_millis(800);
 
-/// Cap on the minimum duration of a backoff pause. Up to this cap, the minimum doubles with each
-/// consecutive failure.
+/// Value at which the minimum duration of a backoff pause stops growing.
+///
+/// The minimum is [`FIRST`] for the first pause, and doubles with each consecutive failure.
 const CAP: Duration = Duration::from_secs(30);
 
-/// Time for which the source must not request a list after the server temporarily rejected a watch.
+/// Time for which the source (reflector) must not request a list after a watch was rejected temporarily.
 ///
-/// During this time, the source must retry the watch instead. If the server temporarily rejects a retry too,
-/// the time does not start again.
+/// During this time, the source must retry the watch instead. Consecutive rejections do not extend the time.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
 /// Kind of a request that a source sends.
@@ -55,19 +55,21 @@ impl Asked {
 /// Checker of the requests of one source.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Number of failures since the last success. Counts only failures after which the source must pause.
+    /// Number of failures since the last success, without the failures that require no pause; see
+    /// [`must_pause`].
     refusals: u32,
     not_before: Option<Instant>,
     /// Until this time, the source must not list. It must retry the watch that the server rejected instead.
     no_list_before: Option<Instant>,
-    /// Whether the informer compares its cache with the server.
+    /// Whether the informer periodically compares its cache with the server.
     ///
-    /// The source of such an informer may list after an event that repeats the current state of an object.
+    /// Such a comparison can cause a list at any time. If the informer does not compare, the source must not
+    /// list directly after an event that [`OLD_OBJECT`](super::OLD_OBJECT) marks.
     compared: bool,
-    /// Whether the last line of the source's watch is an event that repeats an object's current state.
+    /// Whether the last line that the watch received is an event that [`OLD_OBJECT`](super::OLD_OBJECT)
+    /// marks.
     ///
-    /// The JSON member [`OLD_OBJECT`](super::OLD_OBJECT) marks such an event. The next request resets this
-    /// field.
+    /// The next request resets this field.
     heard_old: bool,
 }
 
@@ -82,7 +84,9 @@ impl Pace {
     /// Checks that the source may send a request of this kind now.
     ///
     /// # Errors
-    /// Returns an error if the request is too early, or if the source must not list now.
+    /// Returns an error if the source must still pause after a failure. Also returns an error if a list is
+    /// not permitted: within [`RETRIED_FOR`] after a temporarily rejected watch, or as described at
+    /// [`compared`](Self::compared).
     pub(super) fn asks(&mut self, asked: Asked) -> Result<(), String> {
         let now = Instant::now();
         let lists = matches!(asked, Asked::List | Asked::Stream);
@@ -134,8 +138,9 @@ impl Pace {
     }
 }
 
-/// Returns whether the failed request is a watch that the source must retry at the same revision, instead of
-/// sending a list request.
+/// Returns whether the failed request is a watch that was rejected temporarily.
+///
+/// The informer must then retry the watch from the same revision, instead of sending a list request.
 fn keeps_its_revision(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::Unavailable | Class::Timeout);

@@ -29,7 +29,7 @@ pub(super) const HELD_UP: Duration = Duration::from_secs(600);
 
 /// Maximum time to wait until all handlers have processed their queued events.
 ///
-/// At 200 ms per event, the time is sufficient for 9,000 queued events.
+/// Handlers need less than 200 ms per event, so the time is sufficient for 9,000 queued events.
 const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 
 /// Time without changes in which every handler with a resync period must receive at least one resync.
@@ -45,7 +45,7 @@ const BURST: usize = 30;
 /// Number of requests that each source (reflector) may send per started minute, in addition to [`BURST`].
 const PER_MINUTE: usize = 20;
 
-/// Value of the label `v` in pods that replace objects that failed to decode.
+/// Value of the label `v` in the valid pods with which the simulation replaces pods that failed to decode.
 const MENDED: u32 = 1_000_000;
 
 impl<K: Stored> World<'_, K> {

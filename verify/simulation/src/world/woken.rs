@@ -49,14 +49,15 @@ impl<K: Stored> Woken<K> {
         Self { view, _task: task }
     }
 
-    /// Performs the controller's read of an object that the controller has written or deleted.
+    /// Reads an object that the controller has written or deleted, and records the result for
+    /// [`Self::states`].
     pub(super) fn wrote(&self, name: &ObjectName) {
         self.view.look(name);
     }
 
-    /// Returns the state of each object at the controller's last read of the object.
+    /// Returns, for each object, the state that the controller read last.
     ///
-    /// Omits objects that the last read did not find.
+    /// Omits an object if the controller's last read did not find the object.
     pub(super) fn states(&self) -> States {
         self.view.read.lock().clone()
     }

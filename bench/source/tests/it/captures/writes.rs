@@ -15,7 +15,9 @@ pub(crate) enum Body {
     ProtobufEvents,
 }
 
-/// A write of kube-apiserver's encoder, or several consecutive short writes.
+/// The bytes that kube-apiserver's encoder writes with one call.
+///
+/// One value can also stand for several consecutive short calls, because the resulting chunks are the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) bytes: usize,
@@ -126,7 +128,8 @@ pub(crate) fn event_type(event: &[u8]) -> &str {
     std::str::from_utf8(&text[..end]).unwrap()
 }
 
-/// Returns an object's JSON text before its `metadata` member, followed by the word `metadata`.
+/// Returns the start of an object's JSON text. The word `metadata` replaces the member `metadata` and all
+/// text after it.
 ///
 /// For example, the result is `{"kind":"Pod","apiVersion":"v1",metadata`.
 fn head(object: &[u8]) -> String {

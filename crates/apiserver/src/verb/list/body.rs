@@ -53,7 +53,8 @@ struct JsonItems {
 }
 
 impl Chunks {
-    /// Returns `chunk`, or only its start if `chunk` is too large, and stores the rest.
+    /// Returns `chunk`. If `chunk` is longer than twice [`CHUNK_BYTES`], returns only its start and stores
+    /// the rest.
     fn begin(&mut self, chunk: Vec<u8>) -> Bytes {
         if chunk.len() <= 2 * CHUNK_BYTES {
             return chunk.into();

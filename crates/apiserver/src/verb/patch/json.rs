@@ -15,9 +15,9 @@
 //!
 //! Two differences from Kubernetes remain:
 //! - a `test` of a list that contains null compares the lists, where Kubernetes fails with a 500 error;
-//! - a patch can add a number or a string, and then `test` it. Kubernetes compares the JSON texts of the two
-//!   values in the patch. This module compares the text of the value in the `test` with the text that Go's
-//!   `encoding/json` writes for the added value, such as `1` for `1.0`.
+//! - a `test` of a number or a string that an earlier operation of the same patch has added can have another
+//!   result than in Kubernetes. Kubernetes compares the two texts in the patch. This module compares the text
+//!   in the `test` with the text that Go's `encoding/json` writes for the added value, such as `1` for `1.0`.
 
 mod operation;
 mod text;
@@ -46,7 +46,7 @@ enum Failure {
     TooManySteps,
 }
 
-/// Bytes copied, and values visited or moved, by a patch so far.
+/// The work of a patch so far, which [`COPIED_BYTES_MAX`] and [`STEPS_MAX`] limit.
 #[derive(Default)]
 struct Cost {
     copied_bytes: usize,
@@ -143,7 +143,7 @@ impl From<Failure> for ApiError {
 // === impl Cost ===
 
 impl Cost {
-    /// Adds a number of visited or moved values, or returns an error if the limit is exceeded.
+    /// Counts `steps` more visited or moved values. Returns an error if their total exceeds [`STEPS_MAX`].
     fn add(&mut self, steps: usize) -> Result<(), Failure> {
         self.steps += steps;
         if self.steps > STEPS_MAX {

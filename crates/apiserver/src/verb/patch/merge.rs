@@ -1,7 +1,7 @@
 //! Applies a JSON merge patch (RFC 7386) as Kubernetes' library `gopkg.in/evanphx/json-patch.v4` does.
 //!
-//! The library removes nulls from more values than the RFC: also from objects inside a list, unless the list
-//! replaces an object.
+//! The library removes more nulls than the RFC: it also removes null members of objects inside a list. If a
+//! list replaces an object, the library does not look into the list, and these nulls remain.
 
 use serde_json::{Map, Value};
 

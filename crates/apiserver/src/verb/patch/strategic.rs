@@ -29,7 +29,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
-/// Schema of a JSON object to which a strategic merge patch is applied.
+/// Type of a JSON object to which a strategic merge patch is applied, as the schema of the kind defines it.
 #[derive(Clone, Copy)]
 pub(super) enum Known {
     Struct(&'static Definition),

@@ -45,7 +45,8 @@ pub(super) enum Backlog {
         entries: std::vec::IntoIter<Arc<Entry>>,
         /// The unsent part of a chunk that is too large to be sent at once; otherwise empty.
         rest: Bytes,
-        /// Revision of the bookmark that ends the initial events. `None` if no such bookmark is sent.
+        /// Revision of the bookmark that ends the initial events. `None` if no such bookmark remains to be
+        /// sent.
         end: Option<u64>,
     },
     Events(std::vec::IntoIter<(Arc<Event>, EventType)>),
@@ -133,7 +134,8 @@ impl Backlog {
         Backlog::Events(told.into_iter())
     }
 
-    /// Returns the memory to reserve for the backlog, in slots of [`ResponseBudget::SLOT_BYTES`] bytes.
+    /// Returns the memory to reserve for the initial events, in slots of [`ResponseBudget::SLOT_BYTES`]
+    /// bytes.
     pub(super) fn len(&self) -> usize {
         match self {
             Backlog::Objects { entries, end, .. } => {

@@ -28,7 +28,9 @@ pub(super) fn columns() -> Vec<&'static str> {
     verbs.chain(["cache reads"]).collect()
 }
 
-/// Returns one row per `User-Agent` in `reads`: requests by verb, and cache reads.
+/// Returns one row per `User-Agent` in `reads`.
+///
+/// A row contains the number of requests of each verb, and the number of cache reads.
 pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<Row> {
     let row = |(user_agent, reads): &(Arc<str>, u64)| {
         let own = log.map(|log| log.by_user_agent(user_agent));

@@ -7,11 +7,11 @@
 //!   kind;
 //! - the times of the lines never decrease. A line shows the time at which its step was observed, or the
 //!   previous line's time if that is later;
-//! - with at most [`FEW`] pods, every step has a line;
-//! - with more pods, each of the first [`FIRST`] steps of one kind in one loop has a line. Later steps share
-//!   summary lines, which state the number of steps so far;
-//! - an exception is [`Kind::NotMine`], the kind of a step that ignores a pod without a node: only the first
-//!   step of this kind per loop has a line.
+//! - a step of the kind [`Kind::NotMine`] has a line only if it is the first such step of its control loop.
+//!   In such a step, a node agent ignores a pod without a node;
+//! - with at most [`FEW`] pods, each step of any other kind has a line;
+//! - with more pods, the first [`FIRST`] steps of each other kind in one control loop have a line each. Later
+//!   steps share summary lines, which state the number of steps so far.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -28,15 +28,15 @@ pub(super) const HOLD: Duration = Duration::from_millis(30);
 /// Maximum number of pods for which every step has its own line.
 const FEW: u32 = 12;
 
-/// Number of steps that have their own lines, per control loop and per [`Kind`] of step.
+/// With more than [`FEW`] pods, number of first steps per control loop and [`Kind`] with their own lines.
 ///
-/// These are the earliest steps. Later steps share summary lines. The limit applies only if there are more
-/// than [`FEW`] pods. For the kind [`Kind::NotMine`], only the first step has its own line.
+/// Later steps share summary lines. An exception is [`Kind::NotMine`]: only the first such step has a line.
 const FIRST: u64 = 3;
 
-/// Approximate number of summary lines per control loop and per [`Kind`] of step, such as `PodBound`.
+/// Approximate number of summary lines per control loop and [`Kind`] of step.
 ///
-/// Summary lines exist only if there are more than [`FEW`] pods.
+/// A summary line replaces the lines of several steps, and states the number of steps so far. Only a demo
+/// with more than [`FEW`] pods has summary lines.
 const SUMS: u64 = 10;
 
 /// The reported steps that are not printed yet.
@@ -47,7 +47,7 @@ pub(super) struct Narration {
     arrived: u64,
     /// Time of the most recently returned line, since the start of the demo.
     latest: Duration,
-    /// Steps whose lines were not returned yet, by revision, kind and order of arrival.
+    /// Steps that wait to be converted into lines, by revision, kind and order of arrival.
     held: BTreeMap<(u64, Kind, u64), Step>,
     told: BTreeMap<(Arc<str>, Kind), u64>,
 }
@@ -85,8 +85,8 @@ impl Narration {
 
     /// Returns the lines of the waiting steps that were observed at least [`HOLD`] ago.
     ///
-    /// Also returns the line of each other waiting step that precedes one of these steps in the order of
-    /// revision, kind and arrival.
+    /// The lines are ordered by revision, kind and arrival of their steps. Also returns the lines of steps
+    /// that were observed later, but precede the last of these steps in this order.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
         let Some(last) = due.map(|(key, _)| *key).max() else {

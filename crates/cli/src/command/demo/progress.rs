@@ -1,8 +1,10 @@
 //! Tracks the progress of the demo, based on the steps that the control loops report.
 //!
 //! A step is one observation or action of a loop. A milestone requires one kind of step for a number of
-//! objects, for example a binding for each pod. The demo succeeds when it has reached all milestones. If the
-//! user leaves out a loop, only the milestones before the first milestone of that loop are required.
+//! objects, for example a binding for each pod. The demo succeeds when it has reached all milestones.
+//!
+//! The milestones have a fixed order. If the user leaves out a loop, the first milestone of that loop and all
+//! later milestones are not required.
 //!
 //! Guarantees: an object counts only once per kind of step.
 
@@ -24,7 +26,7 @@ pub(super) struct Goal {
     pub(super) without: Option<Loop>,
 }
 
-/// A kind of step, and the number of objects for which the demo requires a step of this kind.
+/// A condition for the success of the demo: a loop must report one kind of step for a number of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Milestone {
     /// The loop that reports steps of this kind.
@@ -34,17 +36,17 @@ struct Milestone {
     what: &'static str,
 }
 
-/// Number of objects for which a loop must report a certain kind of step, so that a milestone is reached.
+/// Number of objects that a [`Milestone`] requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,
-    /// One object if the loops write to the server and the demo's Deployment has replicas; otherwise zero.
+    /// One object, or none if the control loops only observe the server or the Deployment has no replicas.
     OnceActing,
     /// One object per replica.
     Replicas,
     /// One object per pod that is meant to fail.
     Failures,
-    /// One object per replica, and one object per replacement of a failed pod.
+    /// One object per replica, plus one per pod that is meant to fail, because such a pod is replaced.
     All,
 }
 
@@ -138,7 +140,9 @@ impl Progress {
         objects.insert(step.object.clone());
     }
 
-    /// Returns the number of objects that have had a step of `kind`; 0 or 1 for `AllReady`.
+    /// Returns the number of objects for which a control loop has reported a step of `kind`.
+    ///
+    /// For [`Kind::AllReady`], returns 1 if all replicas are ready now, and otherwise 0.
     pub(super) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::AllReady => usize::from(self.ready),

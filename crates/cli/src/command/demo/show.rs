@@ -22,10 +22,10 @@ use crate::{
 /// Time without a new step after which the demo ends, if the goal is reached and no loop is disabled.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// Time without a new step after which the demo ends in each of these cases:
+/// Time without a new step after which the demo ends because it can't proceed.
 ///
-/// - the user disabled one control loop, and the work that does not require this loop is done;
-/// - the scheduler can't bind a pod to a node.
+/// The demo can't proceed in two cases: the user disabled the control loop that must do the next step, or the
+/// scheduler can't bind a pod to a node.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The result of the demo, with a text that the demo prints.

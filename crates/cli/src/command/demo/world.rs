@@ -159,7 +159,8 @@ impl World {
 
     /// Returns a sentence with the server's address.
     ///
-    /// For a cluster, the sentence also states whether the control loops write to it or only observe it.
+    /// For a real server, the sentence also states whether the control loops write to the server or only
+    /// observe.
     pub(super) fn description(&self) -> String {
         let url = &self.config.cluster_url;
         match &self.backend {
@@ -303,10 +304,11 @@ impl World {
         }
     }
 
-    /// Removes the demo's objects, and returns a summary.
+    /// Removes the demo's objects from a real server, and returns a summary.
     ///
-    /// `act` is whether the control loops write. If true, this method also removes the demo's nodes, and its
-    /// delete request for the pods sets the grace period to 0.
+    /// `act` is whether the demo's control loops write to the server. If true, this method also removes the
+    /// demo's nodes, and deletes the pods with a grace period of 0 seconds. Such a server has no kubelet that
+    /// ends a longer grace period.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;

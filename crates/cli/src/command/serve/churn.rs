@@ -28,7 +28,7 @@ const BURST: u32 = 64;
 /// change.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// One in this many changes is a creation or deletion; the others are updates.
+/// On average, one of `UPDATES` changes is a creation or deletion. All other changes are updates.
 const UPDATES: u32 = 5;
 
 /// A rate of changes, in changes per second or per minute.

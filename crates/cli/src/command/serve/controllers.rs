@@ -51,7 +51,9 @@ struct Reached {
 }
 
 impl Controllers {
-    /// Creates the missing [`NODES`] and the loops, which are idle until [`Controllers::run`] is called.
+    /// Creates those of the [`NODES`] that the server does not have, and creates the control loops.
+    ///
+    /// The loops are idle until [`Controllers::run`] is called.
     ///
     /// # Errors
     /// Returns an error if the server rejects a node.

@@ -21,7 +21,7 @@ pub(crate) enum FaultPlan {
     File(PathBuf),
 }
 
-/// The checked text of a fault plan, and its origin: `--fault` or the file's path.
+/// The text of a fault plan with valid syntax, and the origin of the text: `--fault` or the file's path.
 #[derive(Debug)]
 pub(super) struct Read {
     text: String,

@@ -24,11 +24,15 @@ pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// Like [`cut`], but for a caller that has already searched `metadata` for the two members named in `found`.
+/// Like [`cut`], but for a caller that has already found the values of two members of `metadata`.
 ///
-/// For each of them, `found` contains the value as a slice of `json`, or `None` if the object does not have
-/// the member. Returns `None` if the rules can drop anything outside these members, if the key of a dropped
-/// member is escaped, or if a value is invalid. The caller must then use [`cut`].
+/// `found` contains the name and the value of each member. The value is a slice of `json`, or `None` if the
+/// object does not have the member.
+///
+/// Returns `None` in three cases, in which the caller must use [`cut`]:
+/// - the pruning rules in `members` can drop anything outside the two members;
+/// - a rule drops one of the two members, and the key of this member is escaped;
+/// - a rule drops parts of one of the two members, and the value of this member is invalid.
 pub(in crate::codec) fn cut_found<'a>(
     members: &Members,
     found: [(&str, Option<&[u8]>); 2],
@@ -129,7 +133,9 @@ fn find(
     if found_all { Ok(()) } else { searched }
 }
 
-/// Calls [`find`] for a JSON map, or for each map in a JSON array.
+/// Finds the members to drop in the map `value`, or in each map of the array `value`.
+///
+/// Appends the byte ranges of these members to `cuts`, like [`find`]. Does nothing for any other value.
 fn find_in(
     members: &Members,
     whole: &[u8],
@@ -152,16 +158,15 @@ fn find_in(
 /// Visitor that searches one JSON map for the members to drop.
 struct Search<'s> {
     members: &'s Members,
-    /// Number of names in `members` that the search has not found yet.
+    /// Number of members with a pruning rule in `members` that were not found yet. At 0, the search stops.
     ///
-    /// `None` if the rules drop every member that `members` does not name. The search must then read the
-    /// whole map.
+    /// `None` if members without a rule are dropped. The search must then read the whole map.
     left: Option<usize>,
     whole: &'s [u8],
     cuts: &'s mut Vec<Range<usize>>,
-    /// Whether all members with a rule were found.
+    /// Set to true when all members with a pruning rule are found.
     ///
-    /// If true, the search has stopped early with an error, and the caller must ignore this error.
+    /// The search then stops early and returns an error, which the caller must ignore.
     found_all: &'s mut bool,
 }
 

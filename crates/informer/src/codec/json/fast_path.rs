@@ -6,8 +6,9 @@
 //! in the field names, name, namespace, UID, resource version and labels. For any other layout, the result is
 //! `None`, and the caller must use a parser.
 //!
-//! In all other metadata, which includes the annotations and managed fields, the module reads only the quotes
-//! and brackets to find the end of each value. These values are validated later, when the object is decoded.
+//! The module does not validate the values of the annotations, of the managed fields, and of the metadata
+//! outside the identity. It reads only the quotes and brackets of these values, to find where they end. The
+//! values are validated later, when the object is decoded.
 
 use std::borrow::Cow;
 
@@ -70,7 +71,7 @@ mod tests {
         super::super::identity_at(json, at, false)
     }
 
-    /// Generates the JSON text of an object's metadata, sometimes invalid.
+    /// Generates the JSON text of an object's metadata. Some values have a wrong type for their field.
     fn metadata() -> impl Strategy<Value = String> {
         let keys =
             "(name|namespace|uid|resourceVersion|labels|annotations|managedFields|x|na\\\\u006de)";

@@ -88,7 +88,7 @@ struct ListMeta<'a> {
     remaining_item_count: Option<i64>,
 }
 
-/// Maximum number of bytes stored of a key. All keys that the splitter knows are shorter.
+/// Number of bytes to which the splitter truncates a key. All keys that the splitter recognizes are shorter.
 const KEY_BYTES: usize = 64;
 
 impl ListSplitter {

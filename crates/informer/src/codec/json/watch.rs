@@ -42,10 +42,10 @@ struct Looks {
     bytes: usize,
 }
 
-/// Number of checks of an unfinished event that are due regardless of the length of the event.
+/// The first `LOOKS` checks of an unfinished event for invalid JSON are never skipped.
 ///
-/// A check reads the whole event to find invalid JSON. To limit this work, each further check is due only
-/// when the event is at least twice as long as at the previous check.
+/// Each check reads the whole event. To limit this work, a further check is skipped unless the event is at
+/// least twice as long as at the previous check.
 const LOOKS: u32 = 3;
 
 #[derive(Deserialize)]

@@ -99,7 +99,7 @@ fn field_of(message: &'static Message, number: u32) -> Option<&'static Field> {
     message.position(number).map(|at| &message.fields[at])
 }
 
-/// Appends to `to` the part of one field that the rule `fate` keeps.
+/// Applies the pruning rule `fate` to one field, and appends the remaining part of the field to `to`.
 fn put_kept(
     fate: &Fate,
     field: Option<&'static Field>,

@@ -34,6 +34,7 @@ pub(crate) struct ListSplitter {
     limit: Limit,
 }
 
+/// The position of a [`ListSplitter`] in the body of the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// The next byte is one of the four magic bytes before the envelope.
@@ -43,7 +44,7 @@ enum State {
     Tag,
     /// The next byte is part of the varint after the tag: a length, or the value of the field.
     Varint(Tag),
-    /// The next byte is part of the field's value, whose length in bytes is the `usize`.
+    /// The next byte is part of the field's value. The `usize` is the length of the whole value in bytes.
     Value(Tag, usize),
 }
 
@@ -219,8 +220,8 @@ impl ListSplitter {
 
     /// Selects the next state after the varint that follows `tag`.
     ///
-    /// `value` is the length of the field in bytes. For the wire type [`VARINT`], it is the value of the
-    /// field, which is ignored.
+    /// If `tag` has the wire type [`VARINT`], the varint `value` is the value of the field, and is ignored.
+    /// If `tag` has the wire type [`BYTES`], `value` is the length of the field's value in bytes.
     fn measured(&mut self, tag: Tag, value: u64) -> Result<(), SplitError> {
         if tag & 7 == VARINT {
             self.state = State::Tag;

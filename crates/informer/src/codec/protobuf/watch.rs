@@ -21,10 +21,10 @@ use crate::limits::one_line;
 /// Size in bytes of the length prefix of each event.
 const LENGTH_BYTES: usize = 4;
 
-/// Length to which the splitter truncates an event type or a kind that it does not support.
+/// Maximum length of an unknown event type, and of an unsupported kind in an error message.
 ///
-/// - In [`FrameKind::Unknown`], the event type is truncated to this number of characters.
-/// - In an error message, the API version and kind together are truncated to this number of bytes.
+/// An event type is truncated to this number of characters. An API version and kind together are truncated to
+/// this number of bytes.
 const NAME_BYTES: usize = 64;
 
 /// Splits the body of a watch response into its events, chunk by chunk.

@@ -2,7 +2,9 @@
 
 use super::*;
 
-/// A discovery document with two groups that have a `Widget`, and one stale group.
+/// A discovery document with two groups that have a `Widget`, and one group with the freshness `Stale`.
+///
+/// The freshness is `Stale` if the API server of the group does not respond.
 const DOCUMENT: &str = r#"{
   "kind": "APIGroupDiscoveryList",
   "items": [

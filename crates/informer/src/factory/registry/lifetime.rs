@@ -48,7 +48,8 @@ pub(in super::super) struct Lifetime {
 impl Lifetime {
     /// Waits until the informer must end.
     ///
-    /// If the informer ends because it was idle for the grace period, also removes it from the registry.
+    /// If the idle grace period has passed, this method removes the informer from the registry before it
+    /// returns.
     pub(in super::super) async fn over(&mut self) {
         loop {
             let demand = *self.demand.borrow_and_update();

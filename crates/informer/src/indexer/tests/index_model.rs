@@ -81,7 +81,8 @@ fn chosen(bits: u8) -> Colours {
     chosen.map(|(_, colour)| colour).collect()
 }
 
-/// Returns the values in the index `INDICES[index]` for an object that has `colours`.
+/// Returns the values of an object in the index `INDICES[index]`. The argument `colours` contains all colours
+/// of the object.
 fn values_of(index: usize, colours: &Colours) -> Colours {
     let of_index = |colour: &&str| VALUES.iter().position(|value| value == colour) != Some(index);
     colours.iter().copied().filter(of_index).collect()
@@ -215,7 +216,8 @@ fn ask(snapshot: &Snapshot<K>, conditions: &[Condition]) -> Option<Vec<ObjectNam
     Some(found)
 }
 
-/// State of one test run: a store, its expected content, an index build, and snapshots.
+/// State of one test run: a store, an index that is built outside the store, and snapshots. Also contains the
+/// expected content of the store and of each snapshot.
 struct Played {
     indexer: Indexer<K>,
     writer: IndexerWriter<K>,

@@ -270,7 +270,8 @@ impl Reference {
     }
 }
 
-/// A handler that derives each object's revision from the reported changes.
+/// A handler that stores the newest revision of each object, and checks that each reported change follows
+/// from the stored revisions.
 #[derive(Default)]
 struct Handler(BTreeMap<ObjectName, ResourceVersion>);
 

@@ -97,9 +97,10 @@ fn a_store_counts_each_restore_once_and_no_suspicion() {
     }
 }
 
-/// Queues an update, a resync, a list from the restored server and a second resync.
+/// Queues an update, a resync, a list and a second resync, and applies all of them to a store.
 ///
-/// Then applies all of them to a store, and returns the resulting changes as text, one per line.
+/// The server was restored from a backup before the list. Returns the resulting changes as text, one per
+/// line.
 fn behind_what_waits(mut queue: impl Queue<K>) -> String {
     let (_, mut writer) = by_colour();
     let known = "a/x@3 red; a/y@2 red; a/z@1 red";

@@ -53,9 +53,8 @@ impl<'a, K: Ord, V: PartialEq> Iterator for Diff<'a, K, V> {
 }
 
 impl<K, V> Diff<'_, K, V> {
-    /// Moves each cursor to the first entry that was not compared yet, or to the end of its tree.
-    ///
-    /// Skips nodes that both trees share. A cursor that is already at such an entry does not move.
+    /// Moves each cursor to its next entry that must be compared, or to the end of its tree. Skips nodes that
+    /// both trees share.
     fn align(&mut self) {
         loop {
             let (old, new) = (self.old.node(), self.new.node());
@@ -115,7 +114,8 @@ impl<'a, K, V> Cursor<'a, K, V> {
         self.levels.last()?.first()
     }
 
-    /// Returns the height of the current node above the leaves, or 0 at the end of the tree.
+    /// Returns the height of the current node: 0 for a leaf, 1 for its parent. Also returns 0 at the end of
+    /// the tree.
     fn height_of_branch(&self) -> usize {
         match self.levels.len() {
             0 => 0,

@@ -192,7 +192,8 @@ fn a_change_copies_one_node_of_each_level() {
     assert_eq!(own_nodes(&unchanged, &before), 0);
 }
 
-/// A value that is equal to every other value, and counts its comparisons.
+/// A value that counts its comparisons, so that a test can check how many values a diff compares. All values
+/// are equal.
 #[derive(Clone)]
 struct Watched<'a>(&'a std::cell::Cell<usize>);
 

@@ -92,9 +92,10 @@ fn invalid_json_has_the_path_at_which_it_ends() {
     );
 }
 
-/// Replaces the value at index `at`, counted depth first from `value` itself, which has the index 0.
+/// Replaces the value with the number `at`, and returns whether there is such a value.
 ///
-/// Returns false if there are not enough values; `at` is then reduced by the number of values.
+/// The values are numbered depth first, and `value` itself has the number 0. If there are too few values,
+/// `at` decreases by their number, so that the next call can continue with the next value.
 fn replace(value: &mut Value, at: &mut usize, new: &Value) -> bool {
     if *at == 0 {
         *value = new.clone();

@@ -50,9 +50,11 @@ pub(super) struct Entries<'h, A> {
     seen: usize,
     /// Size in bytes of the type of the most recently decoded key.
     key_bytes: usize,
-    /// Size in bytes of the first key's type, and of the first value's type. `None` before the first entry.
+    /// Sizes in bytes of the types of the first key and the first value. `None` before the first entry.
+    ///
+    /// The types of all later entries are compared with these sizes to set `is_map`.
     sizes: Option<(usize, usize)>,
-    /// Whether the entries so far can be those of a map, not the fields of a struct.
+    /// Whether the entries that were decoded so far can be those of a map, not the fields of a struct.
     ///
     /// True if all key types have the same size, at least that of a `String`, and all value types have the
     /// same size.

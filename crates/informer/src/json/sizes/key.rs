@@ -30,7 +30,7 @@ impl<'h, T> Key<'h, T> {
         }
     }
 
-    /// Wraps `inner` with the heap counter and the `is_kept` flag of this wrapper.
+    /// Wraps `inner` in a new [`Key`] that has the same `heap` and `is_kept` as `self`.
     #[inline]
     fn with<U>(&self, inner: U) -> Key<'h, U> {
         Key {
@@ -68,7 +68,7 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Implements methods of `Deserializer` that wrap the visitor in a `Key`.
+/// Implements methods of `Deserializer` that wrap the visitor in a `Key`, which counts the key's text.
 macro_rules! watched {
     ($($method:ident)*) => {$(
         #[inline]

@@ -1,5 +1,6 @@
-//! Defines macros that implement `Visitor` methods for the visitor wrappers of the module `sizes`. The macros
-//! implement the methods for values that are not counted as heap memory, such as numbers and null.
+//! Defines macros for the visitor wrappers of the module `sizes`. The macros implement the `Visitor` methods
+//! for values that are not counted as heap memory, such as numbers and null. These methods pass the value to
+//! the wrapped visitor.
 
 /// Implements methods of `Visitor` that pass the value to the inner visitor.
 macro_rules! plain {

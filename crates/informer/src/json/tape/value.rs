@@ -57,7 +57,7 @@ impl de::Error for Refused {
     }
 }
 
-/// Decoding state of one tape, which all [`Value`]s on the tape share.
+/// Decoding state of one tape (list of nodes), which all [`Value`]s on the tape share.
 #[derive(Default)]
 pub(super) struct Reading {
     /// Number of nested arrays and maps that are being read, including the innermost one.
@@ -74,6 +74,8 @@ impl Reading {
 }
 
 /// One JSON value on a tape, with the nodes of its elements or entries.
+///
+/// A tape is the list of nodes that `simd-json` writes for a JSON text.
 #[derive(Clone, Copy)]
 pub(in crate::json) struct Value<'t, 'de> {
     nodes: &'t [Node<'de>],
@@ -321,7 +323,8 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
 
 /// The elements of an array, or the entries of a map, that have not been read yet.
 ///
-/// If some are still unread on drop, `Drop` records this in [`Reading`], and the decoded value is discarded.
+/// If unread elements or entries remain on drop, `Drop` records this in [`Reading`]. The decoded value is
+/// then discarded, and `serde_json` decodes the text.
 struct Parts<'t, 'de> {
     len: usize,
     rest: &'t [Node<'de>],

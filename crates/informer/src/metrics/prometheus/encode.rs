@@ -200,6 +200,8 @@ fn sum(samples: &[WorkQueueSample]) -> WorkQueueSample {
 }
 
 /// Returns the last 15 digits of a revision, or 0 if the revision is not a number.
+///
+/// Prometheus values are floats, which do not represent every longer number exactly.
 fn last_digits(revision: &ResourceVersion) -> u64 {
     let text = revision.to_string();
     let last = text.len().saturating_sub(REVISION_DIGITS);

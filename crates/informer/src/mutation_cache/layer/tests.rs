@@ -203,8 +203,9 @@ async fn the_newer_of_cached_and_written_state_is_returned() {
     .await;
 }
 
-/// Behavior ★65 of `docs/client-go.md`: when the cache applies the deletion of an object, the layer drops a
-/// local write with the object's name if the write has the object's uid or is older than the deletion.
+/// Behavior ★65 of `docs/client-go.md`: when the cache applies the deletion of an object, the layer drops the
+/// local write of this object. It also drops a write of another object with the same name, if the write is
+/// older than the deletion.
 #[tokio::test(start_paused = true)]
 async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_one() {
     check_one(

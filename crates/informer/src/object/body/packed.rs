@@ -48,7 +48,10 @@ const OBJECTS_MIN: usize = 8;
 /// Serializes an object, or returns `None` if the object can't be serialized.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 
-/// Encoding of stored objects that were encoded again, for example after a transform.
+/// Encoding in which the cache stores an object that it has serialized itself.
+///
+/// The cache serializes an object if the received bytes can't be stored, for example because a transform has
+/// changed the object.
 const WRITTEN: Codec = Codec::Json;
 
 /// The options of a packed cache, which stores objects as compressed bytes.
@@ -61,8 +64,10 @@ pub(crate) struct PackOptions<K> {
 }
 
 impl<K: Storable> PackOptions<K> {
-    /// Creates options with which a dictionary is created after `objects` objects, but at least
-    /// [`OBJECTS_MIN`].
+    /// Creates the options of a packed cache.
+    ///
+    /// `objects` is the number of objects that the cache must receive before it creates a compression
+    /// dictionary. Values below [`OBJECTS_MIN`] count as [`OBJECTS_MIN`].
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
@@ -91,7 +96,8 @@ pub(crate) struct PackedDecoder<K> {
     unread: Arc<UnreadCount>,
 }
 
-/// A weak reference to a decoded object, and the `number` of its [`PackedBody`].
+/// A weak reference to a decoded object. `number` identifies the [`PackedBody`] from which the object was
+/// decoded.
 struct Recent<K> {
     number: u64,
     object: Weak<K>,
@@ -334,7 +340,9 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns whether the decoder still has a weak reference to this object's decoded form.
+    /// Returns whether this object was decoded recently.
+    ///
+    /// Recently means that the decoder still has a weak reference to the decoded object; see [`RECENT_MAX`].
     pub(super) fn was_just_decoded(&self) -> bool {
         self.decoder.recent(self.number).lock().number == self.number
     }

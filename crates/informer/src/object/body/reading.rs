@@ -35,7 +35,7 @@ pub(crate) struct UnreadMoment {
 }
 
 impl UnreadMoment {
-    /// Creates the count for the first snapshot of a store, which contains no objects.
+    /// Creates the counter of undecoded objects for a store's first snapshot, which contains no objects.
     pub(crate) fn first(store: Arc<UnreadCount>) -> Self {
         Self {
             store,
@@ -44,9 +44,10 @@ impl UnreadMoment {
         }
     }
 
-    /// Freezes the count of this snapshot, and returns the count for the next snapshot.
+    /// Stores the current number of undecoded objects as the final number of this snapshot. Returns the
+    /// counter for the next snapshot.
     ///
-    /// The store's writer must call this before the first change of the next snapshot.
+    /// The store's writer must call this method before the first change of the next snapshot.
     pub(crate) fn next(&self) -> Self {
         let number = self.number + 1;
         let count = self.store.count.load(Ordering::Acquire);

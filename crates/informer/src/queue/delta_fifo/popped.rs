@@ -57,9 +57,9 @@ impl<K> DeltaFifo<K> {
 
     /// Removes a key from the queue, and returns it with all its deltas; `None` if the key is not queued.
     ///
-    /// If the queue then contains no more keys of a reflector's first list, the list is complete, and the
-    /// second value is the reflector's id. If several first lists become complete, the ids of the other
-    /// reflectors are appended to the queue's field `completed`.
+    /// The second value is the id of the reflector whose first list ends with this key, if any. A key can end
+    /// several first lists, because its deltas can come from several reflectors. The ids of the other
+    /// reflectors are then appended to the queue's field `completed`.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();

@@ -9,8 +9,9 @@ use crate::queue::DeltaFifo;
 #[derive(Default)]
 struct Keys {
     slots: Vec<Slot>,
-    /// Identifiers of the sources with an empty first list. Each pop reports one of these lists as complete,
-    /// and removes its source from `empty_lists`.
+    /// Numbers of the sources whose first list was empty and is not reported as complete yet.
+    ///
+    /// An empty list has no item to pop. Each of the next pops therefore returns only the report of one list.
     empty_lists: Vec<u32>,
     sync: Sync,
     /// Revisions that the last popped batch contained, each with the number of its source.
@@ -189,10 +190,11 @@ fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)>
     Some((NAMES[*name], Change(what, revision.to_string())))
 }
 
-/// Pops a key from both implementations. If `newer` is `None`, puts the key back into both.
+/// Pops the same key from `fifo` and from the reference implementation `keys`. If `newer` is `None`, puts the
+/// key back into both.
 ///
-/// Otherwise, queues an update of the key at the revision `newer` in both. Then tries to put the popped key
-/// back into `fifo`, and asserts that `fifo` rejects it.
+/// Otherwise, queues an update of the key at the revision `newer` in both. Then asserts that `fifo` does not
+/// accept the popped key anymore.
 fn put_back(
     fifo: &mut DeltaFifo<K>,
     keys: &mut Keys,

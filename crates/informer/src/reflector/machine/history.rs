@@ -1,13 +1,8 @@
 //! Detects that the server has gone back to an earlier state, for example after a restore from a backup.
 //!
-//! The table lists the observations and their meanings. If the meaning is that the server has gone back, or
-//! may have gone back, another [`Epoch`] of revisions begins. The next list is then applied even if it is
-//! older than the store. If the meaning is "undecided", no epoch begins before the decision that the table
-//! names.
-//!
-//! In the table, the last revision is the newest revision that the store has accepted. A probe is a LIST of
-//! one object that requests at least the last revision. An end bookmark is the bookmark that ends the initial
-//! events of a watch.
+//! The table lists the observations of the reflector and their meanings. The last revision is the newest
+//! revision that the store has accepted. A probe is a LIST of one object that requests at least the last
+//! revision. An end bookmark is the bookmark that ends the initial events of a watch.
 //!
 //! | observation | meaning |
 //! | --- | --- |
@@ -17,6 +12,10 @@
 //! | "too large resource version" in response to any request of the reflector | undecided: the server may lag behind; the revision of the next list decides |
 //! | a consistency check that requires a new list, because the cache differs from the server | the server may have gone back |
 //! | the start of a reflector that replaces an earlier reflector | the server may have gone back while the earlier reflector ran |
+//!
+//! If the server has gone back or may have gone back, another [`Epoch`] of revisions begins. The next list is
+//! then applied even if it is older than the store. If the meaning is undecided, no epoch begins until the
+//! probe or the list has decided.
 
 use tokio::time::Instant;
 
@@ -87,8 +86,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns the epoch of received revisions. A new epoch begins when the server goes back to an earlier
-    /// state.
+    /// Returns the current epoch, which the reflector assigns to the revisions that it receives. A new epoch
+    /// begins when the server has or may have gone back to an earlier state.
     pub(crate) fn epoch(&self) -> Epoch {
         self.history.epoch()
     }

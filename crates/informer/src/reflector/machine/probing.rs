@@ -9,24 +9,29 @@
 //! - was rejected with 502, 503 or 504;
 //! - sent an event that is older than the newest revision that the store has accepted.
 //!
-//! A required probe is due at once, but not within one minute after the last answered probe. If a watch is
-//! open when the probe is due, the probe is sent in parallel to the watch. Otherwise, it is sent before the
-//! next watch. No probe is sent if [`RollbackDetection`](crate::reflector::RollbackDetection) is disabled, or
-//! if [`ListerWatcher::streams_lists`](crate::transport::ListerWatcher::streams_lists) returns false.
+//! A required probe is due at once, but at the earliest one minute after the last answered probe. If a watch
+//! is open when the probe is due, the probe is sent in parallel to the watch. Otherwise, the probe is sent
+//! before the next watch.
+//!
+//! No probe is sent if [`RollbackDetection`](crate::reflector::RollbackDetection) is disabled, or if
+//! [`ListerWatcher::streams_lists`](crate::transport::ListerWatcher::streams_lists) returns false.
+//!
+//! In the tables, *later another probe* means that another probe is due one minute after the pause that
+//! follows the failure. Each further failure doubles this minute, up to one hour.
 //!
 //! | a probe before a watch | is followed by |
 //! | --- | --- |
 //! | was answered at the requested revision or a newer one | the watch, at once |
 //! | failed with "too large resource version", or was answered at an older revision | a list of the newest state, at once |
 //! | was refused a connection | the same probe, after a pause |
-//! | failed with 401, 429, 502, 503 or 504, lost its connection, or got no response | the watch, after a pause; another probe one minute after the pause; each further failure doubles this minute, up to one hour |
+//! | failed with 401, 429, 502, 503 or 504, lost its connection, or got no response | the watch, after a pause; later another probe |
 //! | failed with any other error | the watch, at once |
 //!
 //! | a probe in parallel to an open watch | is followed by |
 //! | --- | --- |
 //! | was answered at the requested revision or a newer one | nothing: the watch continues |
 //! | failed with "too large resource version", or was answered at an older revision | the end of the watch, and a list of the newest state, at once |
-//! | was refused a connection, failed with 401, 429, 502, 503 or 504, lost its connection, or got no response | nothing: the watch continues; a pause begins, and the next watch is not requested before its end; another probe one minute after the pause; each further failure doubles this minute, up to one hour |
+//! | was refused a connection, failed with 401, 429, 502, 503 or 504, lost its connection, or got no response | nothing: the watch continues; later another probe. If the watch ends, the next watch is requested only after a pause that begins with the failure |
 //! | failed with any other error | nothing: the watch continues |
 
 use tokio::time::Instant;
@@ -40,11 +45,13 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns the next action after a watch has ended or a pause is over.
+    /// Returns the next action after a watch has ended or a pause is over:
     ///
-    /// A failed parallel probe sets a time before which no watch is requested. If this time is in the
-    /// future, the action is a pause until then. Otherwise, the action is a probe if one is due, or else a
-    /// watch.
+    /// - a pause, if a probe failed in parallel to the watch and the pause after this failure is not over;
+    /// - otherwise a probe, if one is due;
+    /// - otherwise a watch.
+    ///
+    /// A probe is a LIST of one object that shows whether the server has gone back to an earlier state.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
@@ -59,12 +66,16 @@ impl Machine {
         Action::Probe(probe_options(self.last_revision().clone()))
     }
 
-    /// Disables all probes, for a `ListerWatcher` that possibly ignores `resourceVersionMatch`.
+    /// Disables all probes, for a `ListerWatcher` that may ignore `resourceVersionMatch`. Probes require this
+    /// option.
+    ///
+    /// A probe is a LIST of one object that shows whether the server has gone back to an earlier state.
     pub(crate) fn skip_probes(&mut self) {
         self.probe.disable();
     }
 
-    /// Returns whether a probe must be sent in parallel to the open watch, even if it is not due yet.
+    /// Returns whether the open watch requires a probe. [`watch_probe`](Self::watch_probe) returns when the
+    /// probe is due.
     pub(crate) fn requires_probe(&self) -> bool {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
@@ -97,9 +108,9 @@ impl Machine {
     /// Records the response to a probe that was sent in parallel to an open watch. The probe requested the
     /// revision `asked`, and returned `revision`.
     ///
-    /// Returns true if the watch has sent an event or bookmark older than the newest revision that the store
-    /// has accepted, and this is the first probe answered since then. Between two lists, at most one call
-    /// returns true.
+    /// Returns true if this response shows that the server sends events out of order. A watch has then sent
+    /// an event or bookmark older than the newest accepted revision, but the server has not gone back.
+    /// Between two lists, at most one call returns true.
     ///
     /// # Errors
     /// Returns an error if `revision` is older than `asked`. The caller must pass the error to
@@ -116,9 +127,9 @@ impl Machine {
 
     /// Returns the next action after a probe failed or returned a revision older than requested.
     ///
-    /// If the probe was sent in parallel to an open watch, the caller must call this method only if `error`
-    /// shows that the server may have gone back to an earlier state, and must end the watch first. After any
-    /// other error, the watch continues, and the caller must call [`Machine::watch_probe_failed`] instead.
+    /// If the probe was sent in parallel to an open watch, the error determines what the caller must do:
+    /// - If `error` shows that the server may have gone back, end the watch and then call this method.
+    /// - After any other error, let the watch continue and call [`Machine::watch_probe_failed`] instead.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);

@@ -33,9 +33,10 @@ impl Refusals {
         *self = Self::default();
     }
 
-    /// Updates this record after the store has accepted a list: clears the time of the first rejected watch.
+    /// Updates this record after the store has accepted a list. Rejected watches are then retried for
+    /// [`RETRIED_FOR`] again.
     ///
-    /// Keeps the number of watches without response headers.
+    /// Keeps the number of header timeouts, because a list does not show that the server opens watches.
     pub(super) fn listed(&mut self) {
         // A list does not show that the server opens watches.
         self.since = None;
@@ -50,9 +51,10 @@ impl Refusals {
         now.duration_since(since) < RETRIED_FOR
     }
 
-    /// Returns the timeout for the response headers: `configured`, or [`HEADERS_MIN`] if this is longer.
+    /// Returns the timeout for the response headers of a watch.
     ///
-    /// Each consecutive timeout doubles the result.
+    /// The timeout is `configured`, but at least [`HEADERS_MIN`]. It doubles with each consecutive watch
+    /// whose response headers did not arrive in time.
     fn headers_allowed(&self, configured: Duration) -> Duration {
         let doubled = 2_u32.saturating_pow(self.header_timeouts);
         configured.max(HEADERS_MIN).saturating_mul(doubled)

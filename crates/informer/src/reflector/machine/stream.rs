@@ -132,7 +132,7 @@ impl Machine {
         self.list()
     }
 
-    /// Returns the action that sends a LIST, and disables streaming lists for the next hour.
+    /// Disables streaming lists for the next hour, and returns the action that sends a LIST.
     fn list_instead(&mut self, now: Instant) -> Action {
         self.streaming.refused(now);
         self.list()

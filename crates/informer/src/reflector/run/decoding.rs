@@ -165,10 +165,10 @@ where
         waits && !self.is_due && !self.tasks.is_without()
     }
 
-    /// Makes [`gathers`](Self::gathers) return `false`, so that the caller calls [`next`](Self::next) instead
-    /// of receiving more bytes first.
+    /// Requests that the waiting events and list items are decoded now, even if they are too few for a
+    /// parallel task.
     ///
-    /// The effect ends when no undecoded event or list item is waiting.
+    /// Until no event or list item is waiting, [`gathers`](Self::gathers) returns `false`.
     pub(super) fn decode_now(&mut self) {
         self.is_due = true;
     }
@@ -178,14 +178,14 @@ where
         self.ready.is_empty() && self.tasks.is_empty() && self.waiting.is_empty()
     }
 
-    /// Returns whether the caller may read more of the body now. If not, it must call [`next`](Self::next)
-    /// first.
+    /// Returns whether the caller may read more of the body now. If not, the caller must first remove events
+    /// or list items from the queue with [`next`](Self::next).
     pub(super) fn takes_more(&self) -> bool {
         let fills_next_batch = !self.tasks.is_empty() && self.waiting_bytes < BATCH_BYTES;
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns `true` if the queue is empty, or if [`next`](Self::next) must wait for a decoding task.
+    /// Returns whether the queue is empty, or [`next`](Self::next) must wait for a decoding task.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }
@@ -217,8 +217,8 @@ where
         }
     }
 
-    /// Yields to other tasks if at least [`TURN_BYTES`] were decoded in the reading task since the last
-    /// yield.
+    /// Yields to other tasks if the calling task has decoded at least [`TURN_BYTES`] since its last yield.
+    /// Bytes that parallel tasks decode do not count.
     ///
     /// # Cancel safety
     /// Dropping the future loses no event or list item.

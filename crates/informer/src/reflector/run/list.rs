@@ -32,13 +32,15 @@ pub(super) struct List<K> {
     /// Counts pages, objects and bytes, and returns an error if a limit is exceeded.
     pub(super) budget: ListBudget,
     pub(super) steps: ListSteps,
-    /// Number of objects that failed to decode or have another kind, and of unknown events.
+    /// Number of reported errors: objects that failed to decode or are not of the requested kind, and events
+    /// of an unknown type.
     skipped: usize,
-    /// Epoch in which the list last reused a stored object instead of decoding a list item.
+    /// Epoch in which the list last reused a stored object instead of decoding a list item. `None` if the
+    /// list has reused no object.
     ///
     /// A new epoch starts when the reflector detects or suspects that the server was restored from a backup.
-    /// If this happens before the list ends, the list is discarded: a restored server may use the same
-    /// revision for another state of the reused object.
+    /// If this happens before the list ends, equal revisions may mean different states. A list that reused
+    /// objects is then discarded.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -61,9 +63,9 @@ impl<K> List<K> {
         Self::begin(Staged::Streamed(BTreeMap::new()), limits)
     }
 
-    /// Returns an empty list for a restart from the first page.
+    /// Returns a list without objects, for a restart from the first page.
     ///
-    /// The new list keeps the number and the durations of the requests so far.
+    /// The number and the durations of the requests so far are kept for the log.
     pub(super) fn begin_again(self, limits: Limits) -> Self {
         Self {
             steps: self.steps,
@@ -118,9 +120,7 @@ impl<K> List<K> {
 
     /// Returns the object of a decoding result, if it can be stored, and reports decoding errors.
     ///
-    /// `epoch` is the current period between two restores of the server from a backup. If the decoder reused
-    /// a stored object, this method records `epoch` in [`List::known_in`]. The reflector then discards the
-    /// list if a new period starts before the list ends.
+    /// If the decoder reused a stored object, records `epoch`, the current epoch, in [`List::known_in`].
     pub(super) fn usable(
         &mut self,
         decoded: Decoded<K>,

@@ -54,9 +54,10 @@ where
         }
     }
 
-    /// Processes the response to a probe. If `answered` is `None`, sends the probe that is due.
+    /// Sends the scheduled probe of an open watch if `answered` is `None`, because the probe is due then.
+    /// Otherwise, processes the response in `answered`.
     ///
-    /// Returns [`Next::Ended`] if the server may have returned to an earlier state.
+    /// Returns [`Next::Ended`] if the response shows that the server may have returned to an earlier state.
     pub(super) fn probed(
         &mut self,
         opened: &mut OpenWatch<K>,

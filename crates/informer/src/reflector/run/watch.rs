@@ -40,7 +40,8 @@ pub(super) enum Ended {
     StoreFull,
     /// A LIST of one object (a probe) shows that the server may have gone back to an earlier state.
     WentBack(transport::Error),
-    /// A streaming list had no objects although the store has some. A LIST must confirm that none exist.
+    /// A streaming list had no objects although the store has some. The server's watch cache may be
+    /// incomplete, so a LIST must confirm that no objects exist.
     Unconfirmed,
     /// A consistency check found a difference and requested a list.
     RelistRequested(RelistReason),
@@ -125,7 +126,8 @@ impl<K> OpenWatch<K> {
         Instant::now() >= self.must_have_come(machine)
     }
 
-    /// Returns the reason to end a watch that missed the deadline of its next event.
+    /// Returns the reason to end a watch that missed the deadline of its next event: [`Ended::Overdue`] for a
+    /// streaming list, otherwise [`Ended::Broken`].
     fn outlasted(&self, machine: &Machine) -> Ended {
         let late = |what| transport::Error::new(Class::Timeout, what);
         if machine.is_streaming() {

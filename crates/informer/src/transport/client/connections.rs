@@ -73,7 +73,8 @@ impl<S: Clone> Connections<S> {
         }
     }
 
-    /// Returns the service for the next request, and counts its response.
+    /// Returns the service that sends the next request, and a guard. The response to this request counts as
+    /// open until the guard is dropped.
     fn next(&self) -> (S, Open) {
         let mut slots = self.shared.slots.lock();
         let free = |slot: &Slot<S>| slot.open.load(Ordering::Relaxed) < OPEN_MAX;

@@ -62,8 +62,8 @@ pub(super) enum Protocol {
 
 /// Creates a client that uses the HTTP version `protocol`.
 ///
-/// If the server's URL is `https` and `kube-client` was built without the feature `rustls-tls`, returns
-/// kube's own client for [`Protocol::Offered`], and an error for [`Protocol::Http2`].
+/// For an `https` URL, HTTP/2 requires the feature `rustls-tls` of `kube-client`. Without the feature, such a
+/// URL results in kube's own client for [`Protocol::Offered`], and in an error for [`Protocol::Http2`].
 pub(super) fn connect(config: &Config, protocol: Protocol) -> Result<Client, kube_client::Error> {
     connect_and_ping(config, protocol, PING_INTERVAL, PING_TIMEOUT)
 }

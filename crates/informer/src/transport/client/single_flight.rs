@@ -25,7 +25,7 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::Mutex;
 use tower::{BoxError, Service};
 
-/// Maximum time that a request waits for the response to the first request.
+/// Maximum time that a request waits for the response to another request, which is sent first and alone.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Tower service that sends the first request alone. Other requests wait for its response, but at most for
@@ -40,15 +40,19 @@ pub(super) struct SingleFlight<S> {
 
 #[derive(Default)]
 struct Gate {
-    /// Whether requests are sent without waiting. False at first.
+    /// Whether requests are sent at once. If false, one request is sent alone. Other requests wait for its
+    /// response, but at most [`WAIT_MAX`].
     ///
-    /// Response headers set the value to true. A failed request or response body sets it to false.
+    /// The value is false at first. Response headers set it to true. A failed request or response body sets
+    /// it to false.
     open: AtomicBool,
-    /// Held by the request that is sent alone, until its response or failure.
+    /// Locked by the request that is sent alone while `open` is false, until its response headers arrive or
+    /// the request fails. Other requests wait for the lock.
     first: Mutex<()>,
 }
 
-/// A response body whose failure makes [`SingleFlight`] send the next request alone.
+/// A response body. If the body fails, [`SingleFlight`] sends the next request alone: other requests wait for
+/// the response to this request.
 pub(super) struct Guarded<B> {
     inner: B,
     gate: Arc<Gate>,

@@ -161,8 +161,8 @@ impl fmt::Debug for RotatingClient {
     }
 }
 
-/// Configures a [`RotatingClient`]: the maximum age of its client, and the clock that is compared with the
-/// expiry of the client's certificate.
+/// Configures a [`RotatingClient`]: the maximum age of its client, and the clock whose time is compared with
+/// the expiry of the client's certificate.
 #[must_use]
 #[derive_where(Debug)]
 pub struct RotatingClientBuilder {
@@ -233,8 +233,8 @@ impl RotatingClientBuilder {
         self
     }
 
-    /// Sets the clock that is compared with the expiry of the client's certificate. The default is the system
-    /// clock.
+    /// Sets the clock whose time is compared with the expiry of the client's certificate. The default is the
+    /// system clock.
     pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.now = Arc::new(now);
         self
@@ -291,8 +291,9 @@ impl Rotation {
 
     /// Schedules the replacement of `client`, because the certificate of `client` expires.
     ///
-    /// The scheduled time is [`BEFORE_EXPIRY`] before the expiry, but at least [`REFUSED_MIN`] from now.
-    /// `since` is the creation time of `client`. Does nothing if the time of the expiry is unknown.
+    /// The scheduled time is [`BEFORE_EXPIRY`] before the expiry, but at least [`REFUSED_MIN`] from now. The
+    /// minimum avoids a tight loop if new clients have certificates that have nearly expired. `since` is the
+    /// creation time of `client`. Does nothing if the time of the expiry is unknown.
     fn given_out(&self, since: Instant, client: &Client) {
         let Some(valid_until) = client.valid_until() else {
             return;

@@ -73,7 +73,7 @@ fn build<R: Rustls>(make: impl Fn() -> R) -> Result<Option<ClientConfig>, Error>
 
 /// Installs rustls' compiled-in crypto provider if kube uses rustls and the process has no provider.
 ///
-/// `_make` is not called; its return type shows whether kube uses rustls.
+/// `_make` is not called. Its return type `R` shows whether kube uses rustls ([`Rustls::BUILT_IN`]).
 ///
 /// # Errors
 /// Returns an error if kube uses rustls, the process has no crypto provider, and rustls was compiled without
@@ -109,7 +109,7 @@ fn compiled_in() -> Option<CryptoProvider> {
     aws_lc_rs.or_else(|| ring::default_provider().provider())
 }
 
-/// Result of a stand-in, which replaces a function of rustls or kube if a feature is disabled.
+/// Return type of the stand-ins. A stand-in replaces a function of rustls or kube if a feature is disabled.
 ///
 /// The traits [`Provider`] and [`Rustls`] are implemented for this type and for the result types of the
 /// original functions. A caller can thus process the result of a stand-in or of an original function.
@@ -122,14 +122,16 @@ const _: [fn() -> Absent; 2] = [
 ];
 const _: fn(&&'static Config) -> Absent = <&'static Config>::rustls_client_config;
 
-/// Stand-in that replaces `rustls::crypto::aws_lc_rs` if the feature `aws-lc-rs` of rustls is disabled.
+/// Stand-in for `rustls::crypto::aws_lc_rs`, so that this module compiles if the feature `aws-lc-rs` of
+/// rustls is disabled.
 mod aws_lc_rs {
     pub(super) fn default_provider() -> super::Absent {
         super::Absent
     }
 }
 
-/// Stand-in that replaces `rustls::crypto::ring` if the feature `ring` of rustls is disabled.
+/// Stand-in for `rustls::crypto::ring`, so that this module compiles if the feature `ring` of rustls is
+/// disabled.
 mod ring {
     pub(super) fn default_provider() -> super::Absent {
         super::Absent
@@ -138,7 +140,8 @@ mod ring {
 
 /// Converts the result of a `default_provider` function to an `Option`.
 ///
-/// The option is `None` for the stand-in that replaces the function if a feature is disabled.
+/// The option is `None` if the provider's feature of rustls is disabled. The function is then a stand-in,
+/// which returns [`Absent`].
 trait Provider {
     fn provider(self) -> Option<CryptoProvider>;
 }

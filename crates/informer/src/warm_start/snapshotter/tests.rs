@@ -144,7 +144,8 @@ impl World {
         self.snapshotter.load(Decoder::new(&(), None)).await
     }
 
-    /// Writes a store without objects to the file, after `change` has modified its header.
+    /// Writes a store without objects to the snapshotter's file, after `change` has modified the header of
+    /// the store.
     fn write(&self, change: impl FnOnce(&mut Header)) {
         let mut header = self.snapshotter.header(&snapshot(&[])).unwrap();
         change(&mut header);

@@ -10,7 +10,7 @@ enum Operation {
     AddAfter(u8, u64),
     Advance(u64),
     Cancel(u8),
-    /// Takes all queued items from the inner queue, and calls `done` for each item.
+    /// Takes all queued items from the `Queue` inside the delaying queue, and calls `done` for each item.
     TakeAll,
     ShutDown,
 }

@@ -20,8 +20,8 @@ enum Operation {
 
 /// A model with the fields and rules of client-go's queue, except for one rule.
 ///
-/// After `ShutDownWithDrain`, client-go ends each worker that finds the queue empty. This model and the
-/// library let the worker wait if another worker processes an item that was added again.
+/// After `ShutDownWithDrain`, client-go ends each worker that finds the queue empty. In this model and in the
+/// library, the worker waits if an item in work was added again, because this item will be queued again.
 #[derive(Default)]
 struct Reference {
     dirty: Vec<u8>,

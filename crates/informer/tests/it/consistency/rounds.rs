@@ -105,8 +105,10 @@ proptest! {
     }
 }
 
-/// The scripted responses to relists contain only the object `a`. The responses to consistency checks also
-/// contain an object `b`, except the response to the eighth check.
+/// Each check except the eighth finds pod `b`, which no relist contains.
+///
+/// The informer relists after the checks 1, 2 and 4, so the pauses grow. It also relists after check 7, which
+/// finds another revision of `b`, and after check 9, because check 8 found no difference.
 #[tokio::test(start_paused = true)]
 async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pauses() {
     let kept = || body(list(5, "", &[item("a", 1)]));
@@ -231,8 +233,11 @@ async fn a_repeated_continue_token_fails_the_check() {
     informer.stop().await;
 }
 
-/// A `DeltaFifo` does not keep the order of changes to different objects. While it contains deltas, the cache
-/// can be in a state that the server never had, so a comparison would find false differences.
+/// Tests that a check waits while a `DeltaFifo` contains deltas.
+///
+/// A `DeltaFifo` does not keep the order of changes to different objects. While the `DeltaFifo` contains
+/// deltas, the cache can be in a state that the server never had. A comparison would then find false
+/// differences.
 #[tokio::test(start_paused = true)]
 async fn a_check_waits_until_a_delta_fifo_is_empty() {
     for seed in 0..8 {

@@ -34,11 +34,10 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// A queue that unblocks the handler [`Stepping`] in a call of `pop_batch` whose `room` is zero. `room` is
-/// zero while the handler's buffer is full.
+/// A queue that makes room in a handler's buffer during a call of `pop_batch` whose `room` is zero.
 ///
-/// The queue does so only while the handler is blocked and the queue is not empty. In such a call,
-/// `pop_batch` then waits until the handler has received its next event, which makes room in the buffer.
+/// If the handler [`Stepping`] is blocked and the queue is not empty, such a call unblocks the handler. The
+/// call returns after the handler has received its next event, which makes room in the buffer.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,
@@ -85,8 +84,10 @@ impl Queue<Pod> for RoomMadeMeanwhile {
 /// `Synced`.
 const HELD: usize = 3;
 
-/// A handler that blocks in event number [`HELD`] until the queue [`RoomMadeMeanwhile`] unblocks it. When the
-/// handler receives the next event, the handler notifies the queue.
+/// A handler that blocks in event number [`HELD`] until the queue [`RoomMadeMeanwhile`] unblocks the handler.
+/// Meanwhile, the buffer of the handler fills.
+///
+/// When the handler receives the next event, it notifies the queue, which waits for this notification.
 struct Stepping {
     heard: watch::Sender<usize>,
     let_go: mpsc::Receiver<()>,

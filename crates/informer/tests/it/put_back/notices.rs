@@ -11,13 +11,12 @@ use crate::script::{Answer, Then, body, error_event, event, hangs, list};
 /// A response or an event that proves or suggests that the server was restored.
 pub(super) struct Notice {
     pub(super) what: &'static str,
-    /// Events and end of the first watch, which starts at revision 5.
+    /// The events of the first watch, which starts at revision 5, and how the watch ends.
     pub(super) watch: (String, Then),
-    /// Returns the server's responses to the requests that the informer sends after the first watch and
-    /// before the relist. One of these responses can be the one that proves or suggests the restore.
+    /// Returns the server's responses to the requests after the first watch request and before the list that
+    /// the informer applies.
     pub(super) answers: fn() -> Vec<Answer>,
-    /// Possible revisions of the list with which the server responds to the relist. A test run uses one of
-    /// these revisions.
+    /// Possible revisions of the list that the informer applies. A test run uses one of these revisions.
     pub(super) revisions: &'static [u64],
     pub(super) verdict: Verdict,
 }

@@ -21,11 +21,12 @@ pub(super) enum Pause {
     None,
     /// The next delay of an exponential backoff.
     Backoff,
-    /// A delay for `Retry-After`, or client-go's delay after a reset connection.
+    /// The pause before a repeated request: the time in `Retry-After`, or client-go's 1 s after a reset
+    /// connection.
     Repeat,
     /// The time after which the library's reflector ends a streaming list that delivers nothing.
     InitialEvents,
-    /// A pause before a probe (a list of one object) that the library sends in parallel to an open watch.
+    /// The pause before a probe (a LIST with `limit=1`) that the library sends during an open watch.
     ///
     /// The library sends no probe within one minute after the last answered probe.
     Minute,
@@ -39,11 +40,10 @@ pub(super) struct Request<'a> {
     pub(super) pause: Pause,
     pub(super) asked: &'a str,
     pub(super) outcome: &'a str,
-    /// The previous request of the same turn, and its result. `None` for the first request of a turn. A probe
-    /// that was sent in parallel to an open watch does not count as the previous request.
+    /// The previous request of the same turn, and its result. `None` for the first request of a turn. A
+    /// probe during an open watch does not count as the previous request.
     ///
-    /// The first turn of an operation changes objects. Each turn injects faults, and then lets virtual time
-    /// pass. An operation has one or two turns.
+    /// A turn is a part of an operation, after which virtual time passes. An operation has one or two turns.
     pub(super) before: Option<(&'a str, &'a str)>,
     pub(super) turn: usize,
     /// Whether the library may send the request without a pause, as after an expired watch.
@@ -70,10 +70,11 @@ pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
 
 /// Returns whether a pause with the text `label` can be the backoff delay `nth`, counted from 0.
 ///
-/// Each backoff delay is random between a minimum and twice this minimum. The minimum is 0.8 s for the first
+/// A backoff delay is random between a minimum and twice this minimum. The minimum is 0.8 s for the first
 /// delay, doubles with each further delay, and is at most 30 s.
 ///
-/// `label` is the smallest of the numbers 0.8, 1.6, 3.2, … whose double is at least the pause in seconds.
+/// `label` stands for a range of pauses: 0.8 for at most 1.6 s, 1.6 for more than 1.6 s and at most 3.2 s,
+/// and so on.
 fn is_nth(label: &str, nth: usize) -> bool {
     const LABELS: [&str; 6] = ["0.8", "1.6", "3.2", "6.4", "12.8", "25.6"];
     match LABELS.get(nth) {
@@ -136,10 +137,11 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
     requests
 }
 
-/// Returns whether the library may send a request without a pause, as after an expired watch.
+/// Returns whether the library may send a request without a pause.
 ///
-/// `before` is the previous request of the same turn, with its outcome. It is `None` for the first request of
-/// a turn. The result then depends only on the operation of this turn, which is named `verb`.
+/// True after an expired watch, and after a streaming list that ended too early. `before` is the previous
+/// request of the same turn, with its outcome. `None` stands for the first request of a turn. The result is
+/// then whether the operation `verb` sends a 410 error to the open watch.
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
     is_closed || has_expired(verb, before)
@@ -147,9 +149,8 @@ fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
 
 /// Returns whether a request follows a watch that failed because its revision had expired (410 Gone).
 ///
-/// `before` is the previous request of the same turn, with its outcome. It is `None` for the first request of
-/// a turn. The result is then whether the operation of this turn, named `verb`, sends a 410 error to the open
-/// watch.
+/// `before` is the previous request of the same turn, with its outcome. `None` stands for the first request
+/// of a turn. The result is then whether the operation `verb` sends a 410 error to the open watch.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {
@@ -160,7 +161,8 @@ fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
 
 /// Returns whether the request `before` failed because the server or a proxy was unavailable.
 ///
-/// If `before` is `None`, returns whether the test operation named `verb` breaks the connection.
+/// `None` stands for the open watch before the first request of a turn. The result is then whether the
+/// operation `verb` breaks the connection of this watch.
 fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     match before {
         None => LOSE.contains(&verb),
@@ -217,7 +219,8 @@ pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
 
 /// Returns whether a list after the current operation may have a newer revision than the last watch event.
 ///
-/// The result is true if the latest change on the server was to a resource that the reflector does not watch.
+/// True if the latest change was to a resource that the reflector does not watch. Such a change increases
+/// the server's revision without a watch event.
 pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     let done = moment.sequence.operations[..=moment.at].iter().rev();
     let verbs = done.flat_map(|operation| {
@@ -229,11 +232,12 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     last.next() == Some("elsewhere")
 }
 
-/// For each request that the library sent after the current operation, returns whether it may be a probe.
+/// For each request that the library sent after the current operation, returns whether a probe (a LIST with
+/// `limit=1`) is permitted at this position.
 ///
-/// A probe is a list of one object. Probes are permitted after a watch is closed, loses its connection, or
-/// fails because the server is unavailable. The next list or probe ends the permission, unless it also fails
-/// because the server is unavailable.
+/// Probes are permitted after a watch is closed, loses its connection, or fails because the server is
+/// unavailable. The next list or probe ends the permission, unless the server is unavailable for this
+/// request too.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

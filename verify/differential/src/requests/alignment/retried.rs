@@ -9,14 +9,14 @@ use super::{
 };
 
 impl<'a> Pair<'a> {
-    /// Returns the number of client-go's requests and of the library's requests after a rejected watch, and
-    /// whether the library's requests include a probe (a LIST with `limit=1`).
+    /// Counts the requests that follow a rejected watch, up to and including the request that opens a watch
+    /// or a streaming list.
     ///
-    /// The first count starts at index `i`, and the second count starts at index `j`. Each count ends with
-    /// the request that opens a watch or a streaming list.
+    /// Returns the number of client-go's requests from index `i`, and the number of the library's requests
+    /// from index `j`. Also returns whether the library's requests include a probe (a LIST with `limit=1`).
     ///
-    /// Returns `None` if the requests do not follow the same rejected watch, or if one of them is not as
-    /// expected, for example its pause or its outcome.
+    /// Returns `None` if the two series of requests do not follow the same rejected watch, or if a request
+    /// has an unexpected pause or outcome.
     pub(super) fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
         let (refused, outcome) = self.begins_again(i, j)?;
         let (ours, probed) = self.watched_again(j, refused, outcome)?;
@@ -29,10 +29,11 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns a rejected watch and its response, if client-go sent the watch directly before its request
-    /// `i`, and the library sent the same watch directly before its request `j`.
+    /// Returns the rejected watch that directly precedes both client-go's request `i` and the library's
+    /// request `j`, and the response to the watch.
     ///
-    /// Returns `None` if there is no such watch, or if client-go's request `i` is not a list.
+    /// Returns `None` if there is no such watch, if the rejection is not temporary ([`is_away`]), or if
+    /// client-go's request `i` is not a list.
     pub(super) fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -41,11 +42,12 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// Returns the number of requests with which the library retries the watch `refused`, and whether they
-    /// include a probe (a LIST with `limit=1`). The server has rejected the watch with `outcome`.
+    /// Returns the number of requests with which the library retries the watch `refused`. Also returns
+    /// whether these requests include a probe (a LIST with `limit=1`).
     ///
-    /// The count starts with the request at index `j` and ends with the watch that succeeds. If a watch fails
-    /// because its revision has expired, the count ends with the relist.
+    /// `outcome` is the response with which the server rejected the watch. The count starts at index `j`,
+    /// and ends with the retry that succeeds. If the revision of a retry has expired, the count ends with
+    /// the relist.
     ///
     /// Returns `None` if the library sends any other request, or if the server sends any other response.
     pub(super) fn watched_again(
@@ -76,10 +78,11 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Returns the number of requests of the relist that begins at the index `at` of [`Pair::ours`].
+    /// Returns the number of requests of the relist that begins at the index `at` of [`Pair::ours`], up to
+    /// the open watch.
     ///
-    /// A streaming list is one request. Any other relist has one request for each page of the list, and one
-    /// for the watch that follows. Returns `None` if no successful relist begins at the index.
+    /// A streaming list is one request, because it continues as a watch. Any other relist has one request
+    /// for each page, and one for the watch. Returns `None` if no successful relist begins at the index.
     fn relisted(&self, at: usize) -> Option<usize> {
         let list = self.ours.get(at)?;
         let is_due = list.is_free || list.pause == Pause::Backoff;

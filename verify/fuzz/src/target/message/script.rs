@@ -69,9 +69,11 @@ impl Script<'_> {
         bytes
     }
 
-    /// Appends one field to `bytes`, a message with a special JSON form such as [`Form::Time`].
+    /// Appends one field to `bytes`, the encoding of a message with a special JSON form such as
+    /// [`Form::Time`].
     ///
-    /// The definition of such a message contains no fields, so `form` determines the field.
+    /// The table of messages does not list the fields of such a message, so this function selects the field
+    /// by `form`.
     fn special(&mut self, form: Form, bytes: &mut Vec<u8>) {
         match form {
             Form::Time | Form::MicroTime => {

@@ -24,9 +24,9 @@ type Members = BTreeMap<String, Option<Box<RawValue>>>;
 ///
 /// # Errors
 ///
-/// Returns a 400 error if the body is not valid JSON, or if it is neither null nor an array of objects. Also
-/// returns a 400 error if `op`, `path` or `from` is not a string, unless `directive` is `Ignore`. In all of
-/// these places, null is accepted too. Returns a 413 error if the patch has too many operations.
+/// Returns a 400 error if the body is not valid JSON, or if it is not an array of objects. Also returns a 400
+/// error if `op`, `path` or `from` is not a string, unless `directive` is `Ignore`. Null is accepted instead
+/// of the array, an object or a string. Returns a 413 error if the patch has too many operations.
 pub(in crate::verb::patch) fn parse(
     body: &[u8],
     directive: Directive,
@@ -57,7 +57,10 @@ pub(in crate::verb::patch) fn parse(
     Ok(operations.map(Operation).collect())
 }
 
-/// Checks the JSON types of a patch, of its operations and, if `validates` is set, of their members.
+/// Checks that `patch` is an array of objects. If `validates` is true, also checks that `op`, `path` and
+/// `from` are strings.
+///
+/// Null is accepted instead of the array, an object or a string.
 fn check_types(patch: &Value, validates: bool) -> Result<(), String> {
     let wrong = |value: &Value, wanted: &str| {
         format!(

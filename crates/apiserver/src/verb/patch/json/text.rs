@@ -1,8 +1,9 @@
 //! Compares a value of an object with a value in a JSON patch, as the operation `test` does in Kubernetes.
 //!
-//! Guarantees: two numbers or two strings are equal if their texts are equal, as in Kubernetes' patch
-//! library. The text of the patch's value is the one in the request. The text of the object's value is the
-//! one that Go's `encoding/json` writes, which escapes `<`, `>` and `&`.
+//! Guarantees: as in Kubernetes' patch library, two numbers or two strings are equal only if their JSON texts
+//! are equal. The text of the patch's value is the one in the request. The text of the object's value is the
+//! one that Go's `encoding/json` writes, which escapes `<`, `>` and `&`. For example, `10.0` in a patch does
+//! not equal the number 10 in an object.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

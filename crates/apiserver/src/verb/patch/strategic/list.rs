@@ -1,9 +1,9 @@
 //! Merges lists for a strategic merge patch: lists of objects by merge key, primitives as sets.
 //!
-//! Guarantees: in a merged list, items of the patch have the patch's order, and all other items have the
-//! object's order. Each other item is placed as late as possible, but before every patch item that follows it
-//! in the object's list. For example, the object's list `a, b, c` and the patch's list `c, a` result in
-//! `b, c, a`.
+//! Guarantees: in a merged list, the patch's items have the order of the patch, and the remaining items have
+//! the order of the object. A remaining item is placed before the first patch item that follows it in the
+//! object's list, or at the end if there is none. For example, the object's list `a, b, c` and the patch's
+//! list `c, a` result in `b, c, a`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -241,10 +241,10 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
 
 /// Returns the list that Kubernetes uses to place the items that `$setElementOrder` does not name.
 ///
-/// The list contains the items of `original` that `patch` does not delete, followed by the first new items of
-/// `patch`. If `patch` deletes `n` items of `original`, the list contains at most `n` new items. All other
-/// new items are omitted. If `patch` contains the marker `$patch: replace`, all new items are omitted.
-/// Without a merge key, the list is `original`.
+/// Without a merge key, the list is `original`. With a merge key, the list contains the items of `original`
+/// that `patch` does not delete, and then new items of `patch`. As in Kubernetes, the list is never longer
+/// than `original`, and further new items are omitted. If `patch` contains the marker `$patch: replace`, the
+/// list contains no new items.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -267,12 +267,14 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     order
 }
 
-/// Sorts the items of `merged` by two maps from the [`identity`] of an item to its position.
+/// Sorts a merged list.
 ///
-/// The items that `places` contains are sorted by their positions in `places`. The remaining items are sorted
-/// by their positions in `server_places`, and are then inserted between the items of `places`. A remaining
-/// item is inserted before the first item of `places` that has a greater position in `server_places`. If
-/// there is no such item, the remaining item is placed at the end.
+/// `places` contains the positions of items in the order that the patch requires, and `server_places` the
+/// positions in the stored order. Both maps have the [`identity`] of an item as key.
+///
+/// Items in `places` are sorted by `places`, and the remaining items by `server_places`. Each remaining item
+/// is inserted before the first item of `places` that has a greater position in `server_places`. If there is
+/// no such item, the remaining item is placed at the end.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,

@@ -1,13 +1,12 @@
-//! Tests which local writes and deletions of a mutation cache lapse.
-//! A write or deletion lapses if the mutation cache drops it although the informer's cache never contained
-//! its result.
+//! Tests which local writes and deletions of a mutation cache lapse. A write or deletion lapses when the
+//! mutation cache drops it although the informer's cache has not applied this change.
 
 use super::*;
 
-/// Runs a script, and checks which objects' writes or deletions lapse at each line of the script.
+/// Runs a script, and checks which writes and deletions lapse. The module documentation defines a lapse.
 ///
-/// `expected` contains each line, followed by the names of these objects. The function `check` documents the
-/// commands of a script.
+/// `expected` contains each line of the script, followed by the names of the objects whose write or deletion
+/// lapses at this line. The function `check` documents the commands of a script.
 async fn check_lapses(absent: Absent, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, 1);
     let mut trace = String::new();

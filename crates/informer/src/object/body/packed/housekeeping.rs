@@ -76,8 +76,8 @@ enum Walk {
 /// Progress of compressing the store's objects again with the newest dictionary.
 #[derive(Default)]
 struct Repacking {
-    /// Number of dictionaries that had been created when this work started. If the number has increased since
-    /// then, a newer dictionary exists.
+    /// Number of dictionaries that had been created when the repacking started. If the number has increased
+    /// since then, a newer dictionary exists.
     generation: u64,
     walk: Walk,
     /// Whether to iterate over the store a second time, for objects added during the first iteration.
@@ -93,7 +93,7 @@ impl Repacking {
 /// Maximum number of uncompressed objects that are collected before their compression starts.
 const PENDING_MAX: usize = 64;
 
-/// Total size in bytes of the collected uncompressed objects at which their compression starts.
+/// Compression starts when the collected uncompressed objects have this total size in bytes.
 const PENDING_BYTES: u64 = 1 << 20;
 
 /// Number of objects that a task compresses before it yields. Compressing this number of pods takes about 30
@@ -110,7 +110,8 @@ impl<K> Unpacked<K> {
     /// Compresses all objects, and yields after each [`TURN`] objects.
     ///
     /// # Cancel safety
-    /// Dropping the future compresses the remaining objects immediately.
+    /// If the future is dropped, the remaining objects are compressed before the drop returns, so that they
+    /// do not stay uncompressed.
     async fn pack(mut self) {
         while !self.0.is_empty() {
             yield_now().await;
@@ -135,7 +136,10 @@ struct Pending<K> {
 }
 
 impl<K: Send + Sync + 'static> Pending<K> {
-    /// Must be called on the runtime that will run the compression tasks.
+    /// Creates an empty collection of uncompressed objects.
+    ///
+    /// Must be called on the runtime that will run the compression tasks, because this method reads the
+    /// number of the runtime's worker threads.
     fn new() -> Self {
         Self {
             unpacked: Unpacked(Vec::new()),
@@ -191,9 +195,13 @@ impl<K: Send + Sync + 'static> Packer<K> {
         }
     }
 
-    /// Creates a dictionary if due. If there is a new dictionary, compresses `staged` again with it.
+    /// Creates a dictionary if one is due. If there is a new dictionary, compresses the objects of `staged`
+    /// with it.
     ///
-    /// `staged` is the received part of the current list, and `more_comes` is whether the list continues.
+    /// A dictionary is due only if the cache has received enough objects. `more_comes` is true if more
+    /// objects of the current list follow; the required number of objects is then higher. `staged` returns
+    /// the objects of this list that were received so far.
+    ///
     /// Later calls of [`step`](Housekeeping::step) compress the objects in the store with the new dictionary.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
         self.decoder.packing().renew(more_comes);

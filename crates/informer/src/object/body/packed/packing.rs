@@ -83,10 +83,11 @@ pub(super) enum Packed {
 pub(super) struct Damaged;
 
 impl Packing {
-    /// Creates a compressor without a dictionary. `samples` is the number of objects that each dictionary
-    /// requires.
+    /// Creates a compressor without a dictionary.
     ///
-    /// [`Samples::are_enough`] and [`Samples::are_spread`] describe the exact conditions.
+    /// `samples` is the number of objects that must be received before a dictionary is created. The number
+    /// is higher during a list ([`Samples::are_spread`]), and can be lower for large objects
+    /// ([`Samples::are_enough`]).
     pub(super) fn new(samples: usize) -> Self {
         Self {
             samples,
@@ -139,11 +140,11 @@ impl Packing {
         changed
     }
 
-    /// Creates a dictionary for later objects if one is due, and returns whether it did.
+    /// Creates a dictionary for later objects if one is due. Returns whether a dictionary was created.
     ///
-    /// A dictionary is due if the samples represent enough objects, and no object uses the predecessor of the
-    /// current dictionary anymore. `more_comes` is whether more objects follow at once, as during a list. If
-    /// true, the minimum number of objects is higher.
+    /// A dictionary is due if enough objects were added to the samples, and no object uses the predecessor of
+    /// the current dictionary anymore. `more_comes` is true if more objects follow at once, as during a list.
+    /// The required number of objects is then higher.
     pub(super) fn renew(&self, more_comes: bool) -> bool {
         let samples = self.learning.lock().take_due(self.samples, more_comes);
         let Some(dictionary) = samples.and_then(|samples| Dictionary::of(&samples)) else {

@@ -217,7 +217,7 @@ async fn a_watch_closed_before_its_timeout_is_followed_by_a_probe() {
     );
 }
 
-/// Returns the time at which the probe of the open watch is due, if a probe is required.
+/// Returns the time at which a probe is due in parallel to the open watch; `None` if no probe is required.
 fn due(machine: &Machine, now: Instant) -> Option<Instant> {
     machine.watch_probe(now).map(|(due, _)| due)
 }

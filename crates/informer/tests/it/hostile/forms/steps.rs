@@ -138,7 +138,7 @@ fn kinds() -> Vec<Step> {
     ]
 }
 
-/// Returns steps that store JSON values without metadata, between two valid objects.
+/// Returns steps that write JSON values without metadata. The first and the last step write a valid object.
 fn without_metadata() -> Vec<Step> {
     vec![
         ("healthy before no metadata", "write", good("")),
@@ -150,9 +150,10 @@ fn without_metadata() -> Vec<Step> {
     ]
 }
 
-/// Returns steps that delete the object while its stored state is valid, and while it is invalid.
-///
-/// In the last step, the stored state is valid, but the deletion delivers an invalid final state.
+/// Returns steps that delete the object in three cases:
+/// - The stored state and the final state are valid.
+/// - The stored state and the final state are invalid.
+/// - The stored state is valid, and the final state is invalid.
 fn deletions() -> Vec<Step> {
     vec![
         ("deleted while healthy", "delete", good("")),

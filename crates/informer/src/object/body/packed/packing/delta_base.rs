@@ -18,30 +18,29 @@ use parking_lot::Mutex;
 use super::dictionary::{Dictionary, IDLE};
 use crate::object::UidHash;
 
-/// Maximum length of a base and of an object that is compressed with it, in bytes.
+/// Maximum length in bytes of a base, and of an object that is compressed with a base.
 ///
-/// It is half of the distance over which LZ4 finds repetitions, so each byte of the base can be found from
-/// each byte of the object.
+/// The base and the object together then have at most 64 KiB, the distance over which LZ4 finds repetitions.
 const LENGTH_MAX: usize = 32 * 1024;
 
 /// Number of consecutive misses after which another object becomes the base.
 ///
-/// A miss is an object that the base did not make much smaller.
+/// A miss is an object that has more than [`DeltaBase::expected`] bytes after compression with the base.
 pub(super) const MISSES: u8 = 4;
 
-/// Number of consecutive misses (see [`MISSES`]) after which the objects of a label set are compressed
-/// without a base.
+/// Number of consecutive misses after which the objects of a label set are compressed without a base. See
+/// [`MISSES`] for the definition of a miss.
 const MISSES_MAX: u8 = 3 * MISSES;
 
-/// The base makes an object much smaller if it compresses the object to at most the uncompressed size divided
-/// by this value.
+/// An object is not a miss ([`MISSES`]) if its compressed size is at most its uncompressed size divided by
+/// this value.
 ///
-/// [`DeltaBase::expected`] also accepts a larger compressed size if the base itself compresses badly. That
-/// rule alone would reject every object if the dictionary contains the base as a sample, because the base is
-/// then compressed to only a few bytes.
+/// Without this rule, only the compressed size of the base would determine the limit for a miss. That size is
+/// only a few bytes if the base is a sample in the dictionary. Every object would then be a miss.
 const SMALL: usize = 8;
 
-/// The base for later objects with the same labels, which are stored as their differences from this object.
+/// An object, called the base. Later objects with the same labels are stored as their differences from the
+/// base.
 ///
 /// The base itself is compressed with a dictionary.
 pub(in super::super) struct DeltaBase {
@@ -61,7 +60,7 @@ struct Choice {
     base: Weak<DeltaBase>,
     /// The object that was compressed last.
     last: UidHash,
-    /// Number of objects that were compressed since the base last made an object much smaller.
+    /// Number of consecutive misses ([`MISSES`]) so far. A new base does not reset this number.
     misses: u8,
 }
 
@@ -113,15 +112,15 @@ impl BaseOfLabels {
         self.0.lock().base = Arc::downgrade(base);
     }
 
-    /// Records that the base made an object much smaller.
+    /// Records that an object was compressed with the base and was not a miss ([`MISSES`]).
     pub(super) fn hit(&self) {
         self.0.lock().misses = 0;
     }
 
-    /// Records a miss: the current base did not make an object much smaller.
+    /// Records a miss ([`MISSES`]). Returns whether the object that caused the miss must become the new base.
     ///
-    /// Returns true if this object must become the new base: after [`MISSES`] consecutive misses, and again
-    /// after twice as many.
+    /// Returns true when the number of consecutive misses reaches [`MISSES`], and again when the number
+    /// reaches twice [`MISSES`].
     pub(super) fn miss(&self) -> bool {
         let mut choice = self.0.lock();
         choice.misses = choice.misses.saturating_add(1);
@@ -152,12 +151,12 @@ impl DeltaBase {
         self.bytes.len()
     }
 
-    /// Returns the maximum compressed size at which the base counts as making an object much smaller.
-    ///
+    /// Returns the size limit above which an object that is compressed with the base is a miss ([`MISSES`]).
     /// `length` is the uncompressed size of the object. Both sizes are in bytes.
     ///
-    /// The base is compressed with the dictionary. The maximum is three quarters of the size that the object
-    /// would have at the same compression ratio, but at least `length` divided by [`SMALL`].
+    /// The limit is three quarters of the size that the object would probably have after compression with the
+    /// dictionary. That size is estimated with the compression ratio of the base. The limit is at least
+    /// `length` divided by [`SMALL`].
     pub(super) fn expected(&self, length: usize) -> usize {
         let by_dictionary = 3 * self.bytes.len() * length / (4 * self.length.max(1));
         by_dictionary.max(length / SMALL)
@@ -225,10 +224,10 @@ fn sized(room: &mut Vec<u8>, length: usize) -> &mut [u8] {
 }
 
 impl UnpackedBases {
-    /// Removes and returns the entry that contains `base`.
+    /// Removes and returns the entry that contains `base` in uncompressed form.
     ///
-    /// If no entry contains `base`, removes and returns any other entry. If there are no entries, returns a
-    /// new, empty entry.
+    /// If there is no such entry, removes and returns another entry, so that its buffers can be reused. If
+    /// there are no entries, returns a new one.
     fn take(&self, base: &Arc<DeltaBase>) -> Unpacked {
         let mut idle = self.0.lock();
         let held = idle.iter().rposition(|unpacked| unpacked.holds(base));

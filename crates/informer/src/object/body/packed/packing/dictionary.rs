@@ -27,16 +27,16 @@ const MATCH_MIN: u32 = 7;
 /// compression takes a sixth less time.
 const TARGET_LENGTH: u32 = 2;
 
-/// The beginning of each dictionary: probabilities of characters and of lengths, with which zstd encodes text
-/// that is not in the dictionary. Sampled objects follow the probabilities.
+/// The beginning of each dictionary: zstd's tables with the probabilities of bytes and of lengths. Sampled
+/// objects follow the tables.
 ///
-/// zstd has trained the probabilities with pods, `ConfigMaps` and custom resources in JSON and protobuf. To
-/// create the file again, run `cargo run --release -p source -- --probabilities FILE` in `bench`.
+/// The tables were trained with pods, `ConfigMaps` and custom resources in JSON and protobuf. To create the
+/// file again, run `cargo run --release -p source -- --probabilities FILE` in `bench`.
 ///
-/// zstd can also train a dictionary with an informer's own objects, which takes 20 ms and 12 MB of memory.
-/// Compared with such a dictionary, these probabilities make compressed objects between 2 % smaller and 4 %
-/// larger, and short random text, such as base64 in JSON, up to 25 % larger. Without any probabilities,
-/// compressed pods are 10 % larger, and compression takes 50 % more time.
+/// The alternative is to train each dictionary with the informer's own objects, which takes 20 ms and 12 MB
+/// of memory. Compared with this alternative, compressed objects are between 2 % smaller and 4 % larger.
+/// Short random text, such as base64 in JSON, is up to 25 % larger. Without any tables, compressed pods are
+/// 10 % larger, and compression takes 50 % more time.
 const PROBABILITIES: &[u8] = include_bytes!("probabilities.bin");
 
 /// Maximum number of idle compression contexts, and of idle decompression contexts, per dictionary.

@@ -12,17 +12,17 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 /// with more samples takes longer to load.
 const BYTES_MAX: usize = 48 * 1024;
 
-/// If the added objects have this many bytes in total, a dictionary requires at most [`OBJECTS_OF_BYTES`]
-/// objects.
+/// If the added objects have at least this total size in bytes, [`OBJECTS_OF_BYTES`] objects are enough for a
+/// dictionary.
 ///
-/// Without this rule, large objects would occupy more memory, uncompressed, before the first dictionary.
+/// All objects stay uncompressed until the first dictionary exists. Without this rule, large objects would
+/// occupy more memory until then.
 const SEEN_BYTES: usize = 8 * 1024 * 1024;
 
 /// Minimum number of objects in a dictionary of large objects.
 const OBJECTS_OF_BYTES: usize = 64;
 
-/// Factor by which a dictionary that is made during a list requires more objects than a dictionary that is
-/// made after the list.
+/// Factor by which the number of objects required for a dictionary is higher during a list than after it.
 ///
 /// With more objects, the samples come from more workloads, which saves 9 % of memory for pods.
 const SPREAD: usize = 4;
@@ -54,25 +54,27 @@ impl Samples {
         self.seen_bytes += object.len();
     }
 
-    /// Returns whether the added objects are enough to create a dictionary after the end of a list.
+    /// Returns whether enough objects were added to create a dictionary after the end of a list.
     ///
-    /// Objects are enough if their number is at least `objects`. Fewer objects are enough if they are large.
+    /// The required number is `objects`. [`OBJECTS_OF_BYTES`] objects are also enough if they have at least
+    /// [`SEEN_BYTES`] bytes in total.
     pub(super) fn are_enough(&self, objects: usize) -> bool {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the added objects are enough to create a dictionary during a list.
+    /// Returns whether enough objects were added to create a dictionary during a list.
     ///
-    /// Objects are enough if their number is at least [`SPREAD`] times `objects`, which is the number that a
-    /// dictionary requires after the list. Fewer objects are enough if they are large.
+    /// The required number is `objects` times [`SPREAD`]. If the added objects have at least [`SEEN_BYTES`]
+    /// bytes in total, the smaller of `objects` and [`OBJECTS_OF_BYTES`] is sufficient.
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the added objects have enough bytes in total for a dictionary.
+    /// Returns whether the added objects have enough bytes in total for a dictionary, so that fewer of them
+    /// are required.
     ///
-    /// They need at least [`SEEN_BYTES`] bytes. Their number must be at least [`OBJECTS_OF_BYTES`], or at
-    /// least `objects`, which is the number that a dictionary of small objects requires.
+    /// They must have at least [`SEEN_BYTES`] bytes. Their number must be at least the smaller of `objects`
+    /// and [`OBJECTS_OF_BYTES`].
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(OBJECTS_OF_BYTES) && self.seen_bytes >= SEEN_BYTES
     }
@@ -107,9 +109,9 @@ impl Samples {
 /// Number of consecutive objects over which the compression ratio is measured.
 const WINDOW: u32 = 1000;
 
-/// Minimum number of groups of [`WINDOW`] objects that a dictionary compresses before it is replaced.
+/// Number of windows, each of [`WINDOW`] objects, that a dictionary must compress before it can be replaced.
 ///
-/// After each replacement, the stored objects are compressed again. The minimum makes this rare.
+/// After each replacement, the stored objects are compressed again. The minimum makes replacements rare.
 const WINDOWS_MIN: u32 = 8;
 
 /// Compares the compression ratio of the newest objects with that of the first objects that the current
@@ -126,8 +128,12 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// Counts an object that the dictionary compressed from `length` to `packed` bytes, and returns whether
-    /// the dictionary should be replaced.
+    /// Records that the dictionary compressed an object from `length` to `packed` bytes. Returns whether the
+    /// dictionary should be replaced.
+    ///
+    /// After each [`WINDOW`] objects, the method compares their compression ratio with that of the first
+    /// [`WINDOW`] objects. The dictionary should be replaced if the ratio is more than 1.5 times worse, but
+    /// not before [`WINDOWS_MIN`] windows.
     pub(super) fn worsens(&mut self, length: usize, packed: usize) -> bool {
         self.objects += 1;
         self.bytes += length as u64;

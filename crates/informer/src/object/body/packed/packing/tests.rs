@@ -140,11 +140,11 @@ fn large_objects_stay_unpacked_up_to_8_mib_for_any_dictionary_size() {
     assert_eq!(samples.bytes().len(), 32 * 1024);
 }
 
-/// Compresses objects of 1 KiB with the numbers 0, 1, 2, … until a dictionary is due, and returns the sampled
-/// numbers.
+/// Compresses numbered objects of 1 KiB until a dictionary is due. Returns the numbers of the sampled
+/// objects.
 ///
-/// Fails unless the dictionary is due after exactly `objects` objects, or after four times as many if
-/// `more_comes` is true. `more_comes` simulates a list in progress, of which more objects will follow.
+/// Fails unless the dictionary is due after exactly `objects` objects. If `more_comes` is true, the test
+/// simulates a list in progress, and the expected number is four times as high.
 fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
     const LENGTH: usize = 1024;
     let packing = Packing::new(objects);
@@ -242,7 +242,7 @@ fn pack_alone(packing: &Packing, object: &[u8]) -> Packed {
     packed
 }
 
-/// Packs objects with equal labels, and checks that they are unpacked unchanged.
+/// Test helper that packs objects with equal labels, and checks that they are unchanged after unpacking.
 struct Family<'a> {
     packing: &'a Packing,
     labels: &'a BaseOfLabels,

@@ -1,7 +1,7 @@
 //! Builds kube-apiserver, etcd and kube-controller-manager with Go, once per version.
 //!
-//! Guarantees: the versions are those in the `go.mod` files of this package, unless a caller selects another
-//! version of Kubernetes, or the environment variable [`ASSETS`] names a folder with executables.
+//! Guarantees: the versions are those in this package's `go.mod` files. Exceptions are a version that a
+//! caller selects, and the executables in the folder that the environment variable [`ASSETS`] names.
 //! kube-controller-manager has the version of kube-apiserver, and is built when it is needed first.
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// Name of the environment variable with the path of a folder that contains `kube-apiserver` and `etcd`, as
+/// Environment variable with the path of a folder that contains `kube-apiserver` and `etcd`, as
 /// `setup-envtest` of controller-runtime installs them.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
@@ -32,13 +32,11 @@ pub struct Binaries {
 enum Origin {
     /// The folder that [`ASSETS`] names.
     Installed(PathBuf),
-    /// The executables are built with Go. `version` selects the version of the Kubernetes programs. etcd is
-    /// always built from the Go modules of this Rust package.
+    /// The executables are built with Go. etcd always has the version in the `go.mod` files of this package.
     Built {
         /// Folder of all executables, by name and version.
         folder: PathBuf,
-        /// Version of Kubernetes, such as `v1.32.9`. `None` selects the version in the `go.mod` files of this
-        /// Rust package.
+        /// Version of Kubernetes, such as `v1.32.9`. `None` selects the version in the `go.mod` files.
         version: Option<String>,
     },
 }
@@ -62,8 +60,9 @@ impl Binaries {
         }
     }
 
-    /// Builds etcd, and builds kube-apiserver in the version `version`, such as `1.32.9`, instead of the
-    /// version in `go.mod`. Does not build an executable that already exists below `target`.
+    /// Builds etcd, and builds kube-apiserver in the version `version`, for example `1.32.9`.
+    ///
+    /// Does not build an executable that already exists below `target`.
     ///
     /// # Errors
     /// Returns an error if the version does not exist or can't be built with the installed Go.
@@ -92,8 +91,8 @@ impl Binaries {
         })
     }
 
-    /// Builds kube-apiserver and etcd. If `version` is `None`, builds the version of kube-apiserver that this
-    /// package's `go.mod` requires.
+    /// Builds kube-apiserver and etcd. If `version` is `None`, uses the version of kube-apiserver in
+    /// `go.mod`.
     fn built(target: &Path, version: Option<String>) -> Result<Self> {
         let folder = target.join("realserver");
         let source = kubernetes("kube-apiserver", &folder, version.as_deref())?;
@@ -158,8 +157,8 @@ impl Binaries {
     /// Returns the program that saves and restores snapshots of etcd. Builds it if it does not exist.
     ///
     /// # Errors
-    /// Returns an error if the build fails, or if the variable [`ASSETS`] is set, because the folder that it
-    /// names does not contain the program.
+    /// Returns an error if the build fails. Also returns an error if [`ASSETS`] is set, because the named
+    /// folder does not contain the program.
     pub(crate) fn snapshots(&self) -> Result<PathBuf> {
         let Origin::Built { folder, .. } = &self.origin else {
             bail!("unset {ASSETS}: snapshots of etcd need a build with Go");
@@ -181,8 +180,8 @@ fn sources() -> &'static Path {
 
 /// Returns the folder with the Go module of the Kubernetes program `name`.
 ///
-/// If `version` is `None`, returns the module's folder in this Rust package. Otherwise, returns a folder
-/// below `folder` with a module for `version`. The function writes this module if it does not exist.
+/// Without a `version`, this is a folder of this package. With a `version`, this is a folder below `folder`,
+/// and the function writes the module if it does not exist.
 fn kubernetes(name: &str, folder: &Path, version: Option<&str>) -> Result<PathBuf> {
     let Some(version) = version else {
         return Ok(sources().join(name));
@@ -192,7 +191,7 @@ fn kubernetes(name: &str, folder: &Path, version: Option<&str>) -> Result<PathBu
     Ok(source)
 }
 
-/// Writes the Go module that builds the version `version` of the program `name` into the folder `source`.
+/// Writes a Go module that builds the program `name` in the version `version` to the folder `source`.
 ///
 /// Does nothing if the folder already contains a `go.mod`.
 fn write_module(source: &Path, name: &str, version: &str) -> Result<()> {
@@ -229,11 +228,10 @@ fn write_module(source: &Path, name: &str, version: &str) -> Result<()> {
     fs::rename(&unfinished, source).with_context(|| format!("can't make {}", source.display()))
 }
 
-/// Returns the text of a `go.mod` that builds the version `version` of the program `name`.
+/// Returns the text of a `go.mod` that builds the program `name` in the version `version`.
 ///
-/// `of_kubernetes` is the text of the `go.mod` of Kubernetes. That file replaces some modules by folders of
-/// Kubernetes' repository. The result replaces each of these modules by its published version instead, such
-/// as `v0.32.9` if `version` is `v1.32.9`.
+/// `of_kubernetes` is the `go.mod` of Kubernetes, which replaces some modules by folders. The result replaces
+/// these modules by published versions, for example by `v0.32.9` for the `version` `v1.32.9`.
 fn module_text(of_kubernetes: &str, name: &str, version: &str) -> Result<String> {
     let staging = version.replacen("v1.", "v0.", 1);
     ensure!(staging != version, "{version} is no version of Kubernetes");
@@ -251,8 +249,7 @@ fn module_text(of_kubernetes: &str, name: &str, version: &str) -> Result<String>
     ))
 }
 
-/// Returns the string value of the member `name` of the JSON object `text`, in which Go has written each
-/// member on a separate line.
+/// Returns the string member `name` of a JSON object whose members are on separate lines.
 fn json_string(text: &str, name: &str) -> Option<String> {
     let start = format!("\"{name}\": \"");
     let (_, rest) = text.split_once(&start)?;
@@ -270,8 +267,8 @@ fn printed_version(text: &str) -> Option<String> {
 
 /// Returns the path and the version of the executable that is built from the folder `source`.
 ///
-/// The version of the executable is the version of `module` that `go.mod` in `source` requires. Builds the
-/// executable if `target` does not contain this version.
+/// The version is that of `module` in the folder's `go.mod`. Builds the executable if `target` lacks this
+/// version.
 fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)> {
     let path = source.join("go.mod");
     let text = fs::read_to_string(&path);

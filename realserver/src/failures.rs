@@ -30,7 +30,7 @@ impl ControlPlane {
     }
 
     /// Returns the folder with the data and the logs of the processes. Relative paths in the flags of
-    /// kube-apiserver are relative to it.
+    /// kube-apiserver are relative to this folder.
     pub fn folder(&self) -> &Path {
         &self.folder.0
     }
@@ -48,8 +48,9 @@ impl ControlPlane {
         self.api_server.terminate(GRACE).await
     }
 
-    /// Starts the first kube-apiserver, which must have ended, with the same data, address, certificate and
-    /// token, and waits until it is ready.
+    /// Starts the first kube-apiserver, which must have ended, and waits until it is ready.
+    ///
+    /// The data, the address, the certificate and the token stay the same.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`start`](Self::start).
@@ -67,11 +68,10 @@ impl ControlPlane {
         self.ready().await
     }
 
-    /// Starts a second kube-apiserver with the same etcd, certificate and tokens, and waits until the second
-    /// kube-apiserver is ready.
+    /// Starts a second kube-apiserver with the same etcd, certificate and tokens, and waits until it is
+    /// ready.
     ///
-    /// The second kube-apiserver receives the additional flags `flags`, and does not receive the additional
-    /// flags of the first one.
+    /// The second kube-apiserver receives `flags` instead of the additional flags of the first one.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`start`](Self::start).

@@ -62,8 +62,8 @@ impl Process {
         }
     }
 
-    /// Sends `SIGTERM`, waits until the process has ended, and kills the process if it still runs after
-    /// `grace`, as a kubelet does.
+    /// Sends `SIGTERM` and waits until the process has ended. Like a kubelet, kills the process if it still
+    /// runs after `grace`.
     ///
     /// # Errors
     /// Returns an error if the signal can't be sent.

@@ -215,7 +215,7 @@ fn header() -> String {
     )
 }
 
-/// Returns whether a version is stable, as `v1` is and `v1beta1` is not.
+/// Returns whether a version is stable, for example `v1`, but not `v1beta1`.
 fn is_stable(version: &str) -> bool {
     version.strip_prefix('v').is_some_and(|digits| {
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())

@@ -13,11 +13,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// A separate program that `cargo xtask` builds and runs as a subcommand.
 pub(crate) struct Program {
-    /// Name of the subcommand.
     name: &'static str,
     /// Parent subcommand, such as `conformance`, if any.
     group: Option<&'static Group>,
-    /// Description of the subcommand in the help output.
     about: &'static str,
     /// Folder of the Cargo workspace, relative to the repository root; empty for the root.
     workspace: &'static str,

@@ -257,7 +257,7 @@ fn heading(section: &Section, version: &str) -> String {
     }
 }
 
-/// Checks all published packages' manifests for the requirements of crates.io and docs.rs.
+/// Checks the manifests of all published packages for the requirements of crates.io and docs.rs.
 ///
 /// # Errors
 ///

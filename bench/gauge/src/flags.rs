@@ -1,7 +1,4 @@
 //! Defines the command-line flags that all measured Rust programs share.
-//!
-//! This module does not run a measurement. [`observe()`](crate::observe()) runs the measurement that the
-//! flags select.
 
 use std::path::PathBuf;
 
@@ -41,9 +38,9 @@ pub struct Flags {
 /// The server from which a measured program lists and watches objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server<'a> {
-    /// The neutral source, a server of generated objects, with its `http://` address.
+    /// The benchmark's server of generated objects, at this `http://` address.
     Neutral(&'a str),
-    /// A real API server, with the path of its kubeconfig.
+    /// A real API server. The value is the path of the kubeconfig.
     Real(&'a PathBuf),
 }
 

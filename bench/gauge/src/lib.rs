@@ -3,8 +3,8 @@
 //! The informer program of this project and the kube-rs programs use this crate. The client-go program
 //! repeats the same measurements in Go.
 //!
-//! This crate does not start an informer. The measured program starts the informer and then calls
-//! [`observe()`]. The documentation of [`Line`] defines each printed figure.
+//! The measured program starts an informer and then calls [`observe()`]. The documentation of [`Line`]
+//! defines each printed figure.
 
 mod flags;
 mod latencies;

@@ -16,7 +16,7 @@ pub struct Line {
     pub sync_cpu_s: f64,
     /// Peak resident memory from the start of the program to the end of the sync.
     pub peak_kib: u64,
-    /// Resident memory at the end of an idle pause of [`SETTLE`](crate::SETTLE) after the sync.
+    /// Resident memory after the sync and an idle pause of [`SETTLE`](crate::SETTLE).
     pub steady_kib: u64,
     /// Resident memory after a forced garbage collection; `null` without a garbage collector.
     pub steady_freed_kib: Option<u64>,

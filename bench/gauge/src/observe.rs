@@ -4,7 +4,7 @@
 //! Guarantees: all measured Rust programs run the same phases. During a phase, the process runs only the
 //! informer, its handler and the measurement.
 //!
-//! This module does not start the informer. The measured program starts it before it calls [`observe()`].
+//! The measured program starts the informer before it calls [`observe()`].
 
 use std::{io::Write as _, time::Duration};
 
@@ -29,7 +29,7 @@ const ASK: Duration = Duration::from_millis(50);
 
 /// Maximum time that the relist phase waits for the client's new watch.
 ///
-/// The value is twice the longest backoff of a measured client. This backoff is one minute.
+/// The value is twice the longest backoff of a measured client, which is one minute.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// Wall time and CPU time at the start of a measured phase.
@@ -40,7 +40,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// Starts a measurement: records the current time, and the CPU time that the process has used so far.
+    /// Starts a measurement of wall time and CPU time.
     #[must_use]
     #[expect(
         clippy::new_without_default,
@@ -129,9 +129,7 @@ async fn watch(flags: &Flags, told: &Told, source: &Source, line: &mut Line) -> 
     Ok(())
 }
 
-/// Measures `times` relists.
-///
-/// Writes to `line` the mean wall time and mean CPU time of a relist, and the peak memory during the relists.
+/// Measures `times` relists, and writes the means and the peak memory to `line`.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the number of relists is far below 2^52"

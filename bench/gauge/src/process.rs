@@ -24,7 +24,6 @@ pub fn resident_kib() -> Result<u64> {
 /// Resident memory of this process, in KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// Current resident memory.
     pub(crate) resident: u64,
     /// Peak resident memory since the process start or the last [`reset_peak`].
     pub(crate) peak: u64,

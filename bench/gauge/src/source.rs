@@ -3,8 +3,6 @@
 //! The benchmark calls this server the neutral source. A real API server accepts no such commands. For a real
 //! server, this module only prints lines to standard output. The parent process reads these lines, and
 //! changes the objects after the line `ready`.
-//!
-//! This module does not list or watch objects.
 
 use std::io::Write as _;
 
@@ -34,9 +32,6 @@ impl Source {
     }
 
     /// Prints `synced` to standard output if the server is a real API server.
-    ///
-    /// After this line, the parent process measures how much CPU time and memory the initial list has cost
-    /// the server.
     pub(crate) fn synced(&self) -> Result<()> {
         match self {
             Self::Neutral(_) => Ok(()),
@@ -44,11 +39,9 @@ impl Source {
         }
     }
 
-    /// Causes `events` changes of objects, at `rate` changes per second. If `rate` is 0, the changes are made
-    /// as fast as possible.
+    /// Causes `events` changes of objects, at `rate` changes per second. If `rate` is 0, there is no limit.
     ///
-    /// With the neutral source (a server of generated objects), returns when the source has made the last
-    /// change. With a real server, ignores both parameters and only prints `ready` to standard output. The
+    /// With the neutral source, returns after the last change. With a real server, only prints `ready`. The
     /// parent process then changes the objects.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         match self {
@@ -77,14 +70,14 @@ fn print(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("standard output is closed")
 }
 
-/// A client that sends commands to the neutral source, which is a server of generated objects.
+/// A client that sends commands to the neutral source.
 #[derive(Clone, Debug)]
 pub(crate) struct Neutral {
     authority: String,
 }
 
 impl Neutral {
-    /// Creates a client for the neutral source, the server of generated objects, at the address `server`.
+    /// Creates a client for the neutral source at the address `server`.
     ///
     /// # Errors
     /// Returns an error if the address does not start with `http://`.

@@ -22,8 +22,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(120);
 pub struct Told {
     added: AtomicU64,
     updated: AtomicU64,
-    /// Number of containers in all added pods. It is never read. Without it, the compiler could remove the
-    /// code that reads the pods.
+    /// Number of containers in all added pods. This field is never read, but without it the compiler could
+    /// remove the code that reads the pods.
     containers: AtomicU64,
     awaited: AtomicU64,
     reached: Notify,

@@ -7,13 +7,13 @@
 //! objects that it decoded. All memory figures except `our count` are bytes requested from the allocator.
 //!
 //! The last four columns are mean times per object, each from the fastest round. Three of them show the time
-//! to decode an object and free it: from JSON with `serde_json`, from JSON with the informer's decoder, and
-//! from protobuf with the crate `kube_informer_protobuf`. The informer's JSON decoder also estimates the
-//! memory of the object. In the protobuf column, no estimate is made, although a running informer makes one.
-//! The column `clone and drop` shows the time to allocate, copy and free an object of the same type without
-//! decoding. This time is a lower limit for the other three.
+//! to decode and free an object. The decoders are `serde_json`, the informer's JSON decoder, and the protobuf
+//! decoder `kube_informer_protobuf`. The informer's JSON decoder also estimates the memory of the object. In
+//! the protobuf column, no estimate is made, although a running informer makes one. The last column shows the
+//! time to allocate, copy and free an object of the same type without decoding. This time is a lower limit
+//! for the other three.
 //!
-//! This program does not measure a running informer. The program `subject` measures a running informer.
+//! The program `subject` measures a running informer.
 
 use std::{alloc::System, hint::black_box, io::Write as _, sync::Arc, time::Duration};
 

@@ -1,7 +1,5 @@
 //! Defines the measured cases. A case is a program with its arguments, and has a name that the tables and the
 //! performance goals refer to.
-//!
-//! This module does not run the programs.
 
 use crate::{
     plan::{Plan, RATES, Topic},
@@ -11,10 +9,7 @@ use crate::{
 /// Cache formats of this project's informer, as values of the flag `--store`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
-/// Returns the first part of the name of the case that requests JSON.
-///
-/// `ours` is the first part of the name of the case that requests protobuf. For example, `ours, packed`
-/// becomes `ours, packed, JSON`.
+/// Returns the name of the case that requests JSON. For example, `ours, packed` becomes `ours, packed, JSON`.
 pub(crate) fn in_json(ours: &str) -> String {
     format!("{ours}, JSON")
 }
@@ -25,8 +20,7 @@ pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 /// Name of the case in which kube-rs uses all its defaults: paged lists, system allocator.
 pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
 
-/// Name of the case that measures the memory of decoded pods, without an informer, as the number of bytes
-/// requested from the allocator.
+/// Name of the case that measures the allocated bytes of decoded pods, without an informer.
 pub(crate) const FLOOR: &str = "floor of the types";
 
 /// Name of the case that measures the resident memory of decoded pods, without an informer.
@@ -36,11 +30,9 @@ pub(crate) const FLOOR_RESIDENT: &str = "floor of the types, resident";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Subject,
-    /// This project's informer with the system's allocator.
     SubjectSystem,
     ClientGo,
     KubeRs,
-    /// The program `peer-kube-rs-system`: kube-rs with the system's allocator instead of jemalloc.
     KubeRsSystem,
     /// Measures the memory of decoded objects without an informer.
     Heap,
@@ -58,10 +50,9 @@ pub(crate) struct Case {
     pub(crate) source: Option<u32>,
     /// Maximum number of times that the runner measures this case.
     pub(crate) rounds: usize,
-    /// Name of the same case with fewer pods, and the ratio of the two numbers of pods, rounded up.
+    /// Name of the same case with fewer pods, from which [`has_room`](Self::has_room) estimates the memory.
     ///
-    /// [`has_room`](Self::has_room) estimates the memory of this case from the smaller case. `None` if this
-    /// case always runs.
+    /// The number is the ratio of the two numbers of pods, rounded up. `None` if this case always runs.
     smaller: Option<(String, u32)>,
 }
 
@@ -185,8 +176,7 @@ fn observed(plan: &Plan) -> Vec<Case> {
         .collect()
 }
 
-/// Returns one case per kind of generated object. The program of the case prints the mean size of such an
-/// object.
+/// Returns one case per kind of generated object. Each case prints the mean size of the objects.
 fn corpora(plan: &Plan) -> [Case; 4] {
     [
         ("pods", "pods"),
@@ -204,7 +194,6 @@ fn corpora(plan: &Plan) -> [Case; 4] {
     })
 }
 
-/// Returns the cases [`FLOOR`] and [`FLOOR_RESIDENT`].
 fn floors(plan: &Plan) -> [Case; 2] {
     let asked = format!("--floor {}", plan.pods);
     [(FLOOR, ""), (FLOOR_RESIDENT, "--resident")].map(|(name, more)| Case {
@@ -213,7 +202,6 @@ fn floors(plan: &Plan) -> [Case; 2] {
     })
 }
 
-/// Returns the name of the case `name` at `rate` events per second.
 pub(crate) fn at_rate(name: &str, rate: usize) -> String {
     format!("{name} at {rate}/s")
 }
@@ -238,13 +226,11 @@ fn both(what: &str, arguments: &str) -> [Case; 2] {
         .map(|(name, program)| Case::new(&format!("{name}, {what}"), program, arguments))
 }
 
-/// Returns the name of the case `name` with `pods` pods.
 pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }
 
-/// Returns two cases for each store in [`STORES`]: one that requests protobuf, as by default, and one that
-/// requests JSON.
+/// For each store in [`STORES`], returns a case that requests protobuf and a case that requests JSON.
 fn of_this_project() -> Vec<Case> {
     let of = |store| {
         let (name, arguments) = (format!("ours, {store}"), format!("--store {store}"));
@@ -258,10 +244,9 @@ fn of_this_project() -> Vec<Case> {
     STORES.into_iter().flat_map(of).collect()
 }
 
-/// Returns the cases that are measured at several event rates and at several numbers of pods.
+/// Returns the cases that are measured at several event rates and numbers of pods.
 ///
-/// These are the cases of [`of_this_project`], one case for client-go, and one for kube-rs. The returned
-/// cases set neither the event rate nor the number of pods. The caller adds them.
+/// The caller adds the event rate or the number of pods.
 pub(crate) fn growing() -> Vec<Case> {
     let peers = [
         Case::new("client-go, protobuf", Program::ClientGo, ""),

@@ -3,8 +3,6 @@
 //!
 //! Guarantees: at most one measured program and at most one source run at a time. When [`Programs::run`]
 //! returns a result or an error, both processes have ended.
-//!
-//! This module does not interpret the output of the programs.
 
 use std::{
     env,
@@ -27,8 +25,7 @@ const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// Seed of the generated pods, the same in all runs.
 const SEED: &str = "1";
 
-/// Paths of the benchmark programs, and the rule by which the server of generated objects splits responses
-/// into chunks.
+/// Paths of the benchmark programs, and how the source splits responses into chunks.
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,
@@ -52,8 +49,7 @@ pub(crate) fn root() -> Result<&'static Path> {
 }
 
 impl Programs {
-    /// Determines the paths of the benchmark programs in the source tree at `root`. Does not build the
-    /// programs.
+    /// Determines the paths of the benchmark programs in the source tree at `root`.
     pub(crate) fn of(root: &Path, chunks: Chunks) -> Self {
         let bench = root.join("bench");
         let release = target(&bench).join("release");

@@ -1,9 +1,7 @@
 //! Replaces the tables of measured figures in `BENCHMARKING.md` and `README.md`.
 //!
 //! Guarantees: [`Document::write`] changes only the text between the comments `<!-- measured: NAME -->` and
-//! `<!-- end -->`. It returns an error if the file lacks these comments for a table that was to be replaced.
-//!
-//! This module does not generate the tables.
+//! `<!-- end -->`. [`Document::write`] returns an error if the file lacks the comments of a replaced table.
 
 use std::{fs, path::PathBuf};
 

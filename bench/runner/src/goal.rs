@@ -1,6 +1,4 @@
 //! Defines the performance goals, and calculates the value of each goal from the measured samples.
-//!
-//! This module does not format the goals. The module `table` formats them.
 
 use crate::{
     case::{FLOOR, FLOOR_RESIDENT, KUBE_RS_AS_IT_COMES, KUBE_RS_PAGED, at_rate, in_json, of_size},
@@ -50,17 +48,15 @@ impl Bound {
     }
 }
 
-/// The formula that calculates the value of a goal from the medians of one or two measured cases. A case is a
-/// benchmark program with its arguments.
+/// The formula that calculates the value of a goal from the medians of one or two measured cases.
 #[derive(Clone, Debug)]
 enum Value {
     /// Divides the median of the goal's case by the median of the case named `theirs`.
     Ratio { theirs: String },
-    /// Multiplies the median of the goal's case by `factor`, which converts the unit. The goal compares no
-    /// second case.
+    /// Multiplies the median of the goal's case by `factor`, which converts the unit.
     Alone { factor: f64 },
-    /// Calculates the cost per additional handler: the median of the goal's case (64 handlers) minus the
-    /// median of the case `one` (one handler), divided by 63.
+    /// Calculates the cost per additional handler: the difference between the medians with 64 handlers and
+    /// with one handler, divided by 63. `one` is the name of the case with one handler.
     PerHandler { one: String },
 }
 
@@ -69,12 +65,11 @@ enum Value {
 pub(crate) struct Goal {
     pub(crate) topic: Topic,
     pub(crate) what: &'static str,
-    /// Name of the measured case to which the goal applies. A case is a benchmark program with its arguments.
+    /// Name of the measured case to which the goal applies.
     pub(crate) case: String,
-    /// Name of the case that requests JSON instead of protobuf, and is otherwise the same as `case`. The
-    /// table also shows the value for this case.
+    /// Name of the same case with JSON instead of protobuf. The table also shows the value for this case.
     ///
-    /// `None` if the program of `case` requests no objects from a server.
+    /// `None` if `case` requests no objects from a server.
     json: Option<String>,
     field: &'static str,
     value: Value,
@@ -118,15 +113,15 @@ impl Goal {
         }
     }
 
-    /// Adds a second benchmark case to the goal: the same program, with JSON as the requested encoding.
+    /// Adds the case that requests JSON.
     ///
-    /// `ours` is the start of the name of the goal's first case, such as `ours, packed`.
+    /// `ours` is the start of the goal's case name, such as `ours, packed`.
     fn with_json(mut self, ours: &str) -> Self {
         self.json = Some(self.case.replacen(ours, &in_json(ours), 1));
         self
     }
 
-    /// Returns the name of the case to which the goal's case is compared; empty if there is none.
+    /// Returns the name of the case to compare with, or an empty string.
     pub(crate) fn against(&self) -> &str {
         match &self.value {
             Value::Ratio { theirs } => theirs,
@@ -140,9 +135,9 @@ impl Goal {
         self.value_of(&self.case, samples)
     }
 
-    /// Calculates the value for the goal's second benchmark case, in which the program requests JSON.
+    /// Calculates the value for the case that requests JSON.
     ///
-    /// Returns `None` if the goal has no second case, a measurement is missing or a divisor is zero.
+    /// Returns `None` if the goal has no such case, a measurement is missing or a divisor is zero.
     pub(crate) fn value_in_json(&self, samples: &Samples) -> Option<f64> {
         self.value_of(self.json.as_ref()?, samples)
     }

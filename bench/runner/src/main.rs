@@ -5,8 +5,7 @@
 //! Guarantees: each program is a release build, and runs alone with a newly started source. A figure is the
 //! median of the rounds, followed by the minimum and the maximum.
 //!
-//! This command does not measure the CPU time and memory of an API server. `cargo xtask bench real` measures
-//! them.
+//! `cargo xtask bench real` measures the CPU time and memory of an API server.
 
 mod output;
 mod machine;

@@ -28,7 +28,7 @@ impl Common {
         !self.built && self.log.is_none()
     }
 
-    /// Returns the samples in the file that `--log` names, if it is set.
+    /// Returns the samples in the file that `--log` names, or `None` without this option.
     ///
     /// # Errors
     /// Returns an error if the file can't be read or is not the log of a run.

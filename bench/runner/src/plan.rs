@@ -1,7 +1,6 @@
 //! Defines the topics that a run measures, and the numbers of rounds, objects and events of the run.
 //!
-//! A round measures each program once. This module does not define the measured programs. The module `case`
-//! defines them.
+//! A round measures each program once.
 
 use clap::ValueEnum;
 
@@ -26,8 +25,7 @@ pub(crate) enum Topic {
     Scale,
 }
 
-/// The topics that a run measures, the number of rounds, and the amount of work in each measurement, such as
-/// the number of events.
+/// The topics of a run, the number of rounds, and the amount of work in each measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
@@ -43,7 +41,7 @@ pub(crate) struct Plan {
     pub(crate) seconds: usize,
     /// Number of keys in the measurement of the work queue.
     pub(crate) items: usize,
-    /// Number of events in each measurement of the delivery of events to handlers.
+    /// Number of events that each `fan-out` measurement delivers.
     pub(crate) fanned_out: usize,
     pub(crate) scale: &'static [u32],
 }

@@ -4,11 +4,11 @@
 //! consecutive runs with the same client and the same kind of initial list form a block. Blocks of different
 //! clients alternate.
 //!
-//! Guarantees: each block starts a new kube-apiserver process that uses the same etcd, so clients of an
-//! earlier block do not affect the heap of the server.
+//! Guarantees: each block starts a new kube-apiserver process. Clients of an earlier block therefore do not
+//! affect the heap of the server. All processes use one etcd.
 //!
 //! The tables show the minimum of many runs, because some runs include a complete garbage collection of the
-//! server, which takes up to 1.5 s of CPU time.
+//! server. Such a collection takes up to 1.5 s of CPU time.
 
 mod clients;
 mod meter;
@@ -65,14 +65,13 @@ pub(crate) struct Options {
 /// Name of the case that measures the server's CPU time while no client watches.
 const NO_CLIENT: &str = "no client";
 
-/// Name in [`Samples`] of the entry that contains the number and the mean size of the server's pods.
-///
-/// The size is in bytes of JSON. This entry is not the result of a measured case.
+/// Name of the entry in [`Samples`] with the number of pods on the server and their mean size in bytes of
+/// JSON.
 const SERVED: &str = "served";
 
 /// Name, program and arguments of each measured case.
 ///
-/// The name of the client is the part of the case's name before its last comma.
+/// In a case name, the part before the last comma is the name of the client.
 const CASES: [(&str, Program, &str); 16] = [
     ("client-go, protobuf, streaming", Program::ClientGo, ""),
     (

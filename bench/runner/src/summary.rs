@@ -16,7 +16,7 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("kube-rs", "kube-rs"),
 ];
 
-/// One figure of the summary tables. This module copies the figure from another table of `BENCHMARKING.md`.
+/// One figure of the summary tables.
 struct Figure {
     /// Name of the figure in the summary tables.
     head: &'static str,
@@ -75,14 +75,14 @@ const BENCHMARKING: [Figure; 10] = [
     figure("first sync of 1,000,000 pods, s", "scale", "sync, s").of(MILLION),
 ];
 
-/// Replaces the summary tables of both documents. Copies the figures from the other tables of `benchmarking`.
+/// Replaces the summary tables of both documents.
 pub(crate) fn set(benchmarking: &mut Document, readme: &mut Document) {
     readme.set(PLACE, &by_program(benchmarking));
     let table = by_figure(benchmarking);
     benchmarking.set(PLACE, &table);
 }
 
-/// Returns the summary table of `README.md`, with figures copied from `BENCHMARKING.md`.
+/// Returns the summary table of `README.md`.
 fn by_program(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(README.iter().map(|figure| figure.head)));
     table += &rule(README.len());
@@ -93,7 +93,7 @@ fn by_program(document: &Document) -> String {
     table
 }
 
-/// Returns the summary table of `BENCHMARKING.md`, with figures copied from the other tables of `document`.
+/// Returns the summary table of `BENCHMARKING.md`.
 fn by_figure(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(PROGRAMS.map(|(name, _)| name)));
     table += &rule(PROGRAMS.len());

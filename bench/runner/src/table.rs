@@ -1,8 +1,6 @@
 //! Formats the samples and the performance goals as Markdown tables.
 //!
 //! Guarantees: a table omits the cases, fields and goals that have no samples.
-//!
-//! This module does not write files. The module `document` writes them.
 
 use std::fmt::Write as _;
 

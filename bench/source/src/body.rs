@@ -6,8 +6,6 @@
 //! - A list contains the state of all objects at one revision, even if objects change while the list is sent.
 //!   The initial events of a watch also contain the state at one revision.
 //! - A watch delivers every event exactly once and in order, until a `POST /cut` request ends all watches.
-//!
-//! This module does not parse requests and does not change objects.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -31,18 +29,17 @@ const MADE: usize = 64 * 1024;
 
 /// Maximum number of objects or changes that a body reads from its [`Reader`] at once.
 ///
-/// The JSON of eight pods has about 64 KiB, which is the amount that a body generates at once ([`MADE`]).
+/// The JSON of eight pods has about [`MADE`] bytes.
 const BATCH: usize = 8;
 
 /// Capacity in bytes that [`put_objects`] reserves in a body's buffer before it writes objects.
 ///
-/// If the objects are pods of usual size, the buffer does not grow while [`put_objects`] writes them.
+/// With pods of usual size, the buffer does not grow.
 const CAPACITY: usize = 3 * MADE;
 
-/// Body of every response that the server of the program `source` sends.
+/// Body of a server response.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Creates a body that consists of the bytes `bytes`.
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
 }
@@ -124,7 +121,6 @@ pub(crate) fn watch(
 /// The initial events of a watch, which precede the first change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Initial {
-    /// No initial events.
     None,
     /// An `ADDED` event for each object.
     Objects,

@@ -79,7 +79,6 @@ impl Output {
         self.bytes.len()
     }
 
-    /// Reserves capacity for at least `bytes` more bytes.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }

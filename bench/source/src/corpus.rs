@@ -28,7 +28,7 @@ const WORKLOADS_MAX: usize = 2_000;
 
 /// Minimum mean number of objects per workload.
 ///
-/// The number of workloads is the number of objects divided by this minimum, but at least one and at most
+/// The number of workloads is the number of objects divided by this minimum, but between 1 and
 /// [`WORKLOADS_MAX`].
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
@@ -134,16 +134,15 @@ impl Corpus {
     /// Returns the bytes of the object with the index `at`.
     ///
     /// The kind of the corpus must support `encoding`. The JSON text lacks the opening brace, `apiVersion`
-    /// and `kind`. The protobuf message lacks the envelope `runtime.Unknown`. Callers add these parts if
-    /// necessary.
+    /// and `kind`. The protobuf message lacks the envelope `runtime.Unknown`.
     pub fn object(&self, at: usize, version: Version, encoding: Encoding) -> Vec<u8> {
         let mut out = Vec::new();
         self.writer(encoding).write(at, version, &mut out);
         out
     }
 
-    /// Returns two numbers for each workload with objects in `range`: the size of one object in bytes, and
-    /// the number of the workload's objects in `range`.
+    /// For each workload with objects in `range`, returns the size of an object in bytes and the number of
+    /// these objects.
     ///
     /// All objects of a workload have the same size.
     pub(crate) fn lengths(
@@ -164,8 +163,7 @@ impl Corpus {
 
 /// Distributes the objects among the workloads.
 ///
-/// Each workload receives one object. The remaining objects are distributed in proportion to the weights of
-/// the workloads.
+/// Each workload receives one object. The remaining objects are distributed in proportion to the weights.
 ///
 /// Returns the index of the first object of each workload, followed by the total number of objects.
 fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {

@@ -3,8 +3,6 @@
 //!
 //! Guarantees: a body is written with the same sequence of writes as in kube-apiserver, so its chunks have
 //! the same boundaries.
-//!
-//! This module does not generate the objects. A [`Writer`] generates them.
 
 use crate::chunks::Output;
 use crate::corpus::{Version, Writer};
@@ -116,7 +114,7 @@ impl Framing {
 
     /// Writes one item of a list: the bytes before the object, and the object itself.
     ///
-    /// `object` is the index of the object among all generated objects, and its version.
+    /// `object` is the index and the version of the object.
     pub(crate) fn item(
         &self,
         is_first: bool,
@@ -166,7 +164,7 @@ impl Framing {
 
     /// Writes a watch event, including its object.
     ///
-    /// `object` is the index of the object among all generated objects, and its version.
+    /// `object` is the index and the version of the object.
     pub(crate) fn event(
         &self,
         event: EventType,
@@ -248,8 +246,8 @@ impl Framing {
 impl ListMeta {
     /// Returns the list metadata as a JSON object whose members have the order `order`.
     ///
-    /// On the last page, `continue` is omitted if `order` starts with `resourceVersion`, as for a built-in
-    /// kind. For other orders, the last page has an empty `continue`.
+    /// If `order` starts with `resourceVersion`, as for built-in kinds, the last page has no `continue`.
+    /// Otherwise, the last page has an empty `continue`.
     fn json(&self, order: &[&str; 3]) -> String {
         let is_typed = order[0] == "resourceVersion";
         let members = order.iter().filter_map(|name| match (*name, &self.next) {

@@ -65,8 +65,7 @@ struct Order {
     ///
     /// Coprime to the number of objects, so every object changes once in each cycle.
     step: u64,
-    /// Modular inverse of `step`. [`place`](Self::place) uses the inverse to compute an object's position in
-    /// the cyclic order from the object's index.
+    /// Modular inverse of `step`. Used by [`place`](Self::place).
     back: u64,
 }
 
@@ -133,7 +132,7 @@ impl History {
         self.check(moment).map(|()| moment)
     }
 
-    /// Checks that a list or a watch can start from `moment`, a state after a given number of changes.
+    /// Checks that a list or a watch can start from `moment`.
     ///
     /// # Errors
     /// Returns an error if the state is too old.
@@ -209,7 +208,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns the modular inverse of `number` modulo `modulus`, computed by the extended Euclidean algorithm.
+/// Returns the modular inverse of `number` modulo `modulus`.
 fn inverse(number: u64, modulus: u64) -> u64 {
     let modulus = modulus.cast_signed();
     let (mut old, mut new) = ((number.cast_signed(), 1), (modulus, 0));

@@ -21,8 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// The memory allocator of this program, which reuses the memory of sent chunks.
 ///
-/// The system's allocator returns that memory to the kernel, which takes a quarter of the CPU time that the
-/// program spends per event.
+/// The system's allocator returns that memory to the kernel, which takes a quarter of the CPU time per event.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

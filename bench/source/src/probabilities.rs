@@ -1,8 +1,7 @@
 //! Trains the entropy tables of the zstd dictionaries with which a packed cache compresses objects.
 //!
-//! A zstd dictionary consists of entropy tables and of sampled objects. An entropy table contains the
-//! probabilities of bytes, of the lengths or distances of repetitions, or of the lengths of the text between
-//! repetitions. zstd applies the probabilities of bytes to text that is not part of a repetition.
+//! A zstd dictionary consists of entropy tables and of sampled objects. An entropy table contains
+//! probabilities, for example of bytes or of the lengths of repetitions.
 
 use anyhow::{Context as _, Result};
 
@@ -18,8 +17,6 @@ const OBJECTS: usize = 1024;
 const SAMPLES: usize = 64;
 
 /// Maximum length in bytes of the dictionary that zstd trains.
-///
-/// [`train`] returns this dictionary without its sampled objects.
 const DICTIONARY_BYTES: usize = 16 * 1024;
 
 /// The three offsets that follow the probabilities in zstd's dictionaries: 1, 4 and 8.

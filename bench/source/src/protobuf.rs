@@ -5,7 +5,7 @@
 //! - A JSON member that has no field in the protobuf message is an error.
 //! - [`ordered_json`] writes the members of an object in the order in which Go writes them.
 //!
-//! This module writes no envelope (`runtime.Unknown`). The module `framing` writes the envelope.
+//! The module `framing` writes the envelope (`runtime.Unknown`).
 
 use std::fmt::Write as _;
 
@@ -61,10 +61,9 @@ pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, value);
 }
 
-/// The JSON objects whose members Go does not write in the order of their field numbers.
+/// Objects whose JSON members Go does not write in the order of field numbers.
 ///
-/// Each entry contains the name of the field whose value is the object, and the members of the object that Go
-/// writes first.
+/// Each entry contains the name of the field with such an object, and the members that Go writes first.
 const REORDERED: [(&str, &[&str]); 3] = [
     ("ownerReferences", &["apiVersion", "kind", "name", "uid"]),
     ("conditions", &["type", "observedGeneration"]),
@@ -95,8 +94,8 @@ const REORDERED: [(&str, &[&str]); 3] = [
 ///
 /// # Errors
 ///
-/// Returns an error if `kind` is not built-in, if the message has no field for another member of `object`, or
-/// if the value of a member does not fit its field.
+/// Returns an error if `kind` is not built-in, or if a member of `object` has no field or a value that does
+/// not fit.
 pub(crate) fn encode(kind: &str, object: &Value) -> Result<Vec<u8>> {
     kube_informer_protobuf::encode(message_of(kind)?, object)
         .with_context(|| format!("{kind} as protobuf"))

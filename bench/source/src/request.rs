@@ -2,8 +2,6 @@
 //!
 //! Guarantees: a request with a selector, or with an unsupported encoding, method or parameter value, is
 //! rejected. Query parameters that the source does not know, such as `timeoutSeconds`, are ignored.
-//!
-//! This module does not respond to the requests.
 
 use http::{HeaderMap, Method, StatusCode, Uri, header};
 
@@ -38,7 +36,7 @@ pub(crate) struct ListRequest {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListFrom {
     Newest,
-    /// The state at the revision that this variant contains.
+    /// The state at this revision.
     Exact(u64),
     /// The state at the revision of the earlier page that contained this `continue` token.
     Token(String),
@@ -178,7 +176,7 @@ fn negotiate(kind: &Kind, headers: &HeaderMap) -> Result<Encoding, Refusal> {
     })
 }
 
-/// The query parameters of a request, each with its name and its value.
+/// The names and values of the query parameters.
 struct Query(Vec<(String, String)>);
 
 impl Query {

@@ -151,7 +151,7 @@ fn answer_list(
     Ok(typed_answer(content_type(request.encoding, false), body))
 }
 
-/// Returns a list's `continue` token, for a next page that starts at the object with index `next`.
+/// Returns the `continue` token of a page that starts at the object with the index `next`.
 ///
 /// All pages of the list show the objects in the state `moment`.
 fn token(next: usize, moment: Moment) -> String {

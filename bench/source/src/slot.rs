@@ -7,8 +7,8 @@
 //! Guarantees:
 //! - a value is computed from the object's [`Identity`] and the slot, so no value is kept in memory;
 //! - the JSON and the protobuf of an object contain the same value of each slot;
-//! - the values of a slot have the same width in all objects, so all objects of a template have the same
-//!   length in one encoding.
+//! - all values of a slot have the same width. In one encoding, all objects of a template therefore have the
+//!   same length.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,7 +1,7 @@
 //! Writes the generated objects of one template.
 //!
-//! A template contains the bytes that all of its objects share, and placeholders for the values that differ.
-//! Each such value is a [`Slot`]. Writing an object copies the bytes and overwrites the placeholders.
+//! A template contains the bytes that its objects share, and placeholders for the values that differ. Each
+//! such value is a [`Slot`]. Writing an object copies the bytes and overwrites the placeholders.
 //!
 //! Guarantees: the JSON encoding and, if the kind supports it, the protobuf encoding of a template come from
 //! one JSON object. Each encoding contains every slot at least once.

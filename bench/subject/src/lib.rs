@@ -1,8 +1,9 @@
 //! The benchmark program of this project: runs and measures the informer through the library's public API.
 //!
-//! Guarantees: each subcommand prints its result as one line of JSON to standard output and exits with 0, or
-//! prints an error to standard error and exits with a nonzero code. With `--kubeconfig`, the program also
-//! prints progress lines before the result, such as `synced`. The parent process reads these lines.
+//! Guarantees: each subcommand prints its result as one line of JSON to standard output and exits with 0. If
+//! an error occurs, the program prints the error to standard error and exits with a nonzero code. With
+//! `--kubeconfig`, the program also prints progress lines before the result, such as `synced`. The parent
+//! process reads these lines.
 //!
 //! The program uses Tokio's multi-threaded runtime with one worker per processor, and the library's defaults
 //! unless a flag changes them. The binary that calls [`run`] selects the allocator.

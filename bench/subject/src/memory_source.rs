@@ -1,7 +1,7 @@
 //! Provides small pods from memory to an informer, without a server.
 //!
 //! Guarantees: the list is encoded when the source is created. The first watch delivers all writes in order.
-//! The writer waits while the number of unread events equals the maximum [`ON_THE_WAY`].
+//! The writer waits while [`ON_THE_WAY`] events are unread.
 //!
 //! The source supports only one watch. A later watch stays open and has no events.
 
@@ -16,7 +16,6 @@ use tokio::sync::mpsc;
 /// Maximum number of sent events that the informer has not read yet.
 const ON_THE_WAY: usize = 64;
 
-/// The namespace of all pods.
 pub(crate) const NAMESPACE: &str = "default";
 
 /// A list of small pods, and a watch with the events of a [`PodWriter`].

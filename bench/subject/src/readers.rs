@@ -3,8 +3,8 @@
 //! This is a port of client-go's `BenchmarkSharedIndexInformer`.
 //!
 //! Guarantees: each read accesses every pod. A write is counted when the handler receives its event, if the
-//! cache then contains the changed pod or a newer revision of it. At most [`WINDOW`] writes are in progress
-//! at a time; a write is in progress until the handler receives its event.
+//! cache contains the changed pod or a newer revision. At most [`WINDOW`] writes wait for their events at a
+//! time.
 
 use std::{
     hint::black_box,

@@ -11,7 +11,7 @@
 //!   open watches, as in Kubernetes.
 //! - Tokens are compared in constant time, and no `Debug` output, log or message contains them.
 //!
-//! The module does not verify client certificates. The TLS connection verifies them.
+//! The TLS connection verifies client certificates.
 
 mod attributes;
 mod browser;
@@ -86,8 +86,7 @@ pub(crate) struct Policy {
 /// Bytes of a bearer token that the server accepts.
 struct BearerToken(Box<[u8]>);
 
-/// User that a TLS client certificate names. The server adds this value to the extensions of each request of
-/// the connection.
+/// Request extension with the user that the TLS client certificate of the connection names.
 #[derive(Clone)]
 pub(crate) struct Peer(pub(crate) Arc<User>);
 
@@ -276,7 +275,6 @@ impl Policy {
         found
     }
 
-    /// Returns whether `user` may send a request with these attributes.
     fn allows(&self, user: &User, attributes: &Attributes) -> bool {
         let Some(rules) = &self.rules else {
             return true;

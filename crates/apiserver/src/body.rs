@@ -40,7 +40,6 @@ enum Content {
 }
 
 impl Body {
-    /// Creates a body from bytes in memory.
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
         Body(Content::Full(bytes.into()))
     }
@@ -63,7 +62,6 @@ impl Body {
         }
     }
 
-    /// Creates a body from a stream of chunks.
     pub(crate) fn stream(
         stream: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
     ) -> Body {

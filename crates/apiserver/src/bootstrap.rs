@@ -4,8 +4,8 @@
 //!
 //! Guarantees:
 //! - The seeds have the revisions 1, 2, … in the order in which they were passed.
-//! - All system objects have revision 1, even if the first seed also has it. A server without seeds starts at
-//!   revision 1.
+//! - All system objects have revision 1, even if the first seed has revision 1 too. A server without seeds
+//!   starts at revision 1.
 //! - A seed replaces the system object of the same kind, namespace and name.
 //! - If the server rejects objects in namespaces that do not exist, the namespace of each seed exists. The
 //!   module creates the namespaces that are not seeds themselves, as system objects.
@@ -95,7 +95,7 @@ impl Bootstrap {
     }
 }
 
-/// Returns the names of the namespaces of `seeds`, the initial objects of the server.
+/// Returns the names of the namespaces of `seeds`.
 ///
 /// Ignores seeds of cluster-scoped kinds, and seeds of kinds that the server does not serve.
 fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {

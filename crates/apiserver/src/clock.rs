@@ -2,8 +2,6 @@
 //!
 //! Guarantees: no other module reads the system clock, and a test can replace the system clock with
 //! [`Builder::clock`](crate::builder::Builder::clock).
-//!
-//! The module does not provide timers.
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -1,11 +1,11 @@
-//! Defines the printer columns of each kind, which are the columns of the table that `kubectl get` shows.
+//! Defines the printer columns of each kind: the columns that `kubectl get` shows.
 //!
 //! Guarantees:
 //! - For the kinds with columns in this module, the names, types, order and priorities match those of
 //!   Kubernetes' printers.
 //! - Any other kind has the columns Name and Age.
 //!
-//! `kubectl get` shows a column with priority 1 only if it is called with `-o wide`.
+//! `kubectl get` shows a column with priority 1 only with `-o wide`.
 
 mod cell;
 pub(crate) mod workload;
@@ -246,7 +246,7 @@ fn service_ports(service: &Object) -> String {
 
 /// Joins up to three texts with commas and counts the others, as in `a,b,c + 2 more...`.
 ///
-/// The parameter `more` is the suffix of such a result, in this example `...`.
+/// `more` is the suffix, in this example `...`.
 fn shortened(texts: &[String], more: &str) -> String {
     match texts {
         [a, b, c, rest @ ..] if !rest.is_empty() => {
@@ -318,7 +318,8 @@ fn claim(volume: &Object) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Returns the value at the JSON pointer `core`, or at `events` if the first is missing, empty or 0.
+/// Returns the value at the JSON pointer `core`, or at `events` if the value at `core` is missing, empty or
+/// 0.
 ///
 /// `core` points to a field of the core/v1 Event, and `events` to its equivalent in `events.k8s.io/v1`.
 fn either(event: &Object, core: &str, events: &str) -> Value {

@@ -1,9 +1,8 @@
 //! Compresses responses with gzip, as a Kubernetes API server of version 1.36 does.
 //!
 //! Guarantees:
-//! - A response is compressed if it is longer than [`THRESHOLD_BYTES`], the path of the request names a
-//!   resource, and `Accept-Encoding` contains `gzip` without a `q` value. The response to a watch is never
-//!   compressed.
+//! - A response longer than [`THRESHOLD_BYTES`] is compressed if the request path names a resource and
+//!   `Accept-Encoding` contains `gzip` without a `q` value. The response to a watch is never compressed.
 //! - A response is compressed while the client reads it. At most [`THRESHOLD_BYTES`] and one chunk of it are
 //!   in memory.
 //! - Equal responses result in equal compressed bytes.

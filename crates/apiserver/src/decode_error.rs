@@ -28,8 +28,6 @@ pub(crate) enum DecodeError {
 
 impl DecodeError {
     /// Returns the reason why the body can't be decoded, without the body's kind and version.
-    ///
-    /// The error response to a PATCH request contains this text.
     pub(crate) fn why(&self) -> String {
         match self {
             DecodeError::Unrecognized { why, .. } | DecodeError::Unfit { why, .. } => why.clone(),

@@ -9,8 +9,7 @@
 //! - Rules apply in the order in which they were added.
 //! - A rule can reject a request, or change or delay its response. A rule never changes the store.
 //!
-//! This module does not serve requests. The module [`fault_injection`](crate::fault_injection) serves the
-//! requests that add and remove rules.
+//! The module [`fault_injection`](crate::fault_injection) serves the requests that add and remove rules.
 
 mod disturbance;
 mod edit;

@@ -125,8 +125,8 @@ impl Shared {
     ///
     /// The closure `change` restores the state in memory. This method writes the restored state to the disk.
     ///
-    /// Accepted writes that are not yet on the disk fail. If the restored state can't be written to the disk,
-    /// this method returns no error, and the next write to the disk contains the restored state too.
+    /// Accepted writes that are not yet on the disk fail. A failure to write the restored state to the disk
+    /// is not an error. The next write to the disk then contains the restored state too.
     ///
     /// # Errors
     ///

@@ -2,7 +2,6 @@
 //!
 //! `cargo xtask kinds` writes the table of built-in kinds from the discovery documents of a pinned Kubernetes
 //! version.
-//! This module does not route requests or store objects.
 //!
 //! Guarantees:
 //! - a [`Kinds`] contains at most one [`Kind`] per group, version and plural name;

@@ -51,7 +51,7 @@ impl Server {
     /// Listens on an address. If the port is 0, the operating system selects a free port.
     ///
     /// On a loopback address, a server without tokens protects itself from web pages in a browser: like
-    /// `kubectl proxy`, it rejects a request with 403 if the header `Host` or `Origin` names another machine.
+    /// `kubectl proxy`, it responds with 403 if the header `Host` or `Origin` names another machine.
     /// [`Builder::allow_remote`](crate::Builder::allow_remote) disables this check.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-/// State of the accept loop: the server, and the settings for each accepted connection.
+/// State of the accept loop.
 struct Accepting {
     server: Server,
     address: SocketAddr,
@@ -211,9 +211,8 @@ impl Accepting {
 
 /// Accepts a connection, or returns `None` after a pause if no connection can be accepted.
 ///
-/// No connection can be accepted if `listener` is `None`, if [`CONNECTIONS_MAX`] connections are open, or if
-/// accepting fails. The pause ends at `refused`, the end of a fault that refuses connections. If `refused` is
-/// `None`, the pause lasts for [`PAUSE`].
+/// The pause ends at `refused`, the end of a fault that refuses connections. Without such a fault, the pause
+/// lasts for [`PAUSE`].
 async fn next(
     listener: Option<&TcpListener>,
     open: usize,

@@ -1,12 +1,12 @@
 //! Divides a write of many objects into steps, and yields between the steps.
 //!
 //! Guarantees:
-//! - a step writes at most [`STEP_MAX`] objects, and its events fill at most half of a watcher's queue. A
+//! - the events of one step fill at most half of a watcher's queue, if the queue can hold four events;
+//! - after each step, the write waits until every watcher's queue for the collection is at most half full. A
 //!   watcher whose client reads is therefore not closed;
-//! - after a step, the write waits until every watcher's queue for the collection is at most half full, but
-//!   at most for [`PATIENCE`]. If a queue is still more than half full after this wait, a later step can fill
-//!   the queue, and the watcher is closed;
-//! - while the write waits, all its changes so far are durable, or are being written to the disk.
+//! - the wait lasts at most [`PATIENCE`]. A watcher whose queue is then still more than half full may be
+//!   closed by a later step;
+//! - during the wait, all earlier changes are durable or are being written to the disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::status::ApiError;
 /// Maximum number of objects per step, which take about 5 ms.
 const STEP_MAX: usize = 250;
 
-/// Minimum ratio of the capacity of a watcher's queue to the number of objects that one step writes.
+/// Minimum capacity of a watcher's queue per object of a step, in events.
 ///
-/// The deletion of one object can cause two events, so the events of a step fill at most half of the queue.
-/// The other half is for other writers.
+/// A deletion can cause two events, so one step fills at most half of the queue. The rest is for other
+/// writers.
 const STEPS_PER_QUEUE: usize = 4;
 
 /// Maximum time for which a long write waits for slow watchers after each step.
@@ -56,8 +56,8 @@ impl LongWrite {
     /// Counts one written object of a collection. After the last object of a step, waits until the writes are
     /// durable, and then pauses.
     ///
-    /// The pause ends when the queue of every watcher of the collection is at most half full, and at the
-    /// latest after [`PATIENCE`].
+    /// The pause ends when every watcher's queue for the collection is at most half full, and at the latest
+    /// after [`PATIENCE`].
     ///
     /// # Errors
     ///

@@ -24,11 +24,10 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDelet
 
 const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it fully qualified";
 
-/// Maximum number of errors about several owner references with `controller: true` in one object.
+/// Maximum number of errors about owner references with `controller: true` after the first such reference.
 ///
-/// The first such reference is permitted, and each further one is an error. The limit bounds the size of
-/// the response: each of these errors contains all owner references of the object, and a client can send
-/// 100,000 references.
+/// Each of these errors contains all owner references of the object, and a client can send 100,000
+/// references. The limit therefore bounds the size of the response.
 const CONFLICTS_MAX: usize = 10;
 
 /// The metadata rules that differ between kinds.
@@ -37,8 +36,7 @@ pub(crate) struct MetadataRules {
     pub(crate) names: NameRule,
     /// Whether every finalizer except Kubernetes' own must contain a domain, as in `example.com/name`.
     pub(crate) qualified_finalizers: bool,
-    /// The functions that validate the metadata when an object of this kind is updated. They run after the
-    /// functions in [`COMMON`], which run for all kinds.
+    /// Functions that validate the metadata of an update, after the functions in [`COMMON`].
     pub(crate) on_update: &'static [Function],
 }
 
@@ -51,14 +49,11 @@ pub(crate) enum Function {
     Update,
 }
 
-/// The functions that validate the metadata when an object is updated, for all kinds.
-///
-/// The functions in [`MetadataRules::on_update`] run after them.
+/// Functions that validate the metadata of an update, for all kinds.
 const COMMON: [Function; 2] = [Function::Object, Function::Update];
 
 impl MetadataRules {
-    /// The rules of custom resources, and of built-in kinds that have no metadata validation of their own in
-    /// Kubernetes.
+    /// Rules for custom resources, and for built-in kinds without special metadata validation in Kubernetes.
     pub(crate) const GENERIC: MetadataRules = MetadataRules {
         qualified_finalizers: false,
         on_update: &[Function::Update],
@@ -74,7 +69,6 @@ impl MetadataRules {
         }
     }
 
-    /// Validates the metadata of an update from `old` to `new`.
     pub(crate) fn check_update(self, old: &Object, new: &Object) -> Vec<FieldError> {
         let by = |function: Function, qualified: bool| {
             let mut errors = match function {
@@ -127,8 +121,10 @@ impl MetadataRules {
 
 /// Validates the metadata of `new` as Kubernetes' `ValidateObjectMeta` does for an object of a core kind.
 ///
-/// Returns no errors if `old` has the same metadata. For some kinds, Kubernetes runs `ValidateObjectMeta`
-/// only after other checks. The [`Hooks::validate_update`] of such a kind calls this function.
+/// Returns no errors if `old` has the same metadata.
+///
+/// For some kinds, Kubernetes runs `ValidateObjectMeta` only after other checks. The
+/// [`Hooks::validate_update`] of such a kind calls this function.
 ///
 /// [`Hooks::validate_update`]: crate::strategy::Hooks::validate_update
 pub(crate) fn check_changed(old: &Object, new: &Object) -> Vec<FieldError> {
@@ -224,7 +220,7 @@ fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
     Some(FieldError::forbidden("metadata.finalizers", &body))
 }
 
-/// Removes duplicate owner references, and adds a warning about the removed ones.
+/// Removes duplicate owner references, and adds a warning about the removed references.
 ///
 /// `when` is a part of the warning's text.
 pub(crate) fn merge_owners(object: &mut Object, when: &str, warnings: &Warnings) {
@@ -270,7 +266,6 @@ pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
     bad.map(error).collect()
 }
 
-/// Validates `spec.finalizers` of a new namespace, and returns the errors.
 pub(crate) fn check_namespace_finalizers(finalizers: &[String]) -> Vec<FieldError> {
     const FIELD: &str = "spec.finalizers";
     let mut errors = Vec::new();

@@ -100,8 +100,9 @@ enum Form {
     MetadataList,
 }
 
-/// A conversion of the objects in the response, for example to a table. A media type in the `Accept` header
-/// requests the conversion with the parameters `as`, `g` and `v`.
+/// A conversion of the objects in the response, requested by the parameters of a media type.
+///
+/// For example, `as=Table;g=meta.k8s.io;v=v1` requests a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Conversion<'a> {
     kind: &'a str,
@@ -221,7 +222,7 @@ pub(crate) fn negotiate(
 }
 
 impl Selected {
-    /// Returns the format of the response: its encoding, and the representation of its objects.
+    /// Returns the format of the response.
     ///
     /// # Errors
     ///
@@ -290,22 +291,19 @@ fn plain(accept: &str) -> Option<Encoding> {
 
 /// Returns the encoding of error responses, which is JSON if the client accepts no supported media type.
 ///
-/// Errors are available in protobuf also for custom kinds, whose objects are not.
+/// Requests for custom kinds can receive errors in protobuf, although complete custom objects are JSON.
 pub(crate) fn errors_in(headers: &HeaderMap) -> Encoding {
     plain(&accept(headers)).unwrap_or(Encoding::Json)
 }
 
-/// Type of a route that serves a document, such as discovery, instead of objects.
-///
-/// The type determines the media types that the route accepts.
+/// Type of a route that serves a document, such as discovery. Determines which media types are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// A route of kube-apiserver's router `go-restful`. In kube-apiserver, the route produces JSON, YAML and
-    /// protobuf.
+    /// A route that produces JSON, YAML and protobuf in kube-apiserver's router `go-restful`.
     Restful,
     /// A route that produces only JSON.
     OnlyJson,
-    /// A handler outside that router, such as the one of `/apis`.
+    /// A handler outside `go-restful`, for example the handler of `/apis`.
     Handler,
 }
 
@@ -327,11 +325,10 @@ pub(crate) fn document_in(headers: &HeaderMap, route: Route) -> Result<Encoding,
     plain(&accept).ok_or_else(|| not_acceptable(&accept))
 }
 
-/// Returns the encoding of the aggregated discovery document, or `None` if the client does not accept the
-/// aggregated document.
+/// Returns the encoding of the aggregated discovery document, or `None` if the client does not accept it.
 ///
-/// As in kube-apiserver, an alternative in `Accept` that requests the aggregated document is preferred to all
-/// other alternatives.
+/// As in kube-apiserver, the aggregated document is preferred even if other alternatives have a higher
+/// quality.
 pub(crate) fn aggregated_discovery_in(headers: &HeaderMap) -> Option<Encoding> {
     select(&accept(headers), None, |encoding, conversion| {
         let aggregated = Conversion {
@@ -367,7 +364,7 @@ pub(crate) fn content_type(headers: &HeaderMap) -> String {
     media_type.trim().to_ascii_lowercase()
 }
 
-/// Checks that a route with the given media types accepts the request.
+/// Checks that the `Accept` header allows one of the media types `produced`.
 ///
 /// # Errors
 ///
@@ -381,8 +378,8 @@ fn check_route(accept: &str, produced: &[&str]) -> Result<(), ApiError> {
 
 /// Returns the 406 error for a request whose `Accept` header contains no supported alternative.
 ///
-/// The message is that of kube-apiserver, with one exception: if the header contains YAML, the message does
-/// not list YAML, which this server does not support.
+/// The message is that of kube-apiserver, with one exception: the message does not offer YAML to a client
+/// that accepts YAML, because this server does not support YAML.
 fn not_acceptable(accept: &str) -> ApiError {
     let mut produced = PRODUCED.to_vec();
     if clauses(accept)

@@ -40,8 +40,7 @@ impl Object {
     ///
     /// # Errors
     ///
-    /// Returns an error if the value is of another kind, is nested more than [`DEPTH_MAX`] levels deep, or
-    /// has malformed metadata.
+    /// Returns an error if the value has a wrong kind, more than [`DEPTH_MAX`] levels, or malformed metadata.
     pub(crate) fn of(kind: &Kind, value: Value) -> Result<Object, DecodeError> {
         Object::of_body(kind, value, &[])
     }

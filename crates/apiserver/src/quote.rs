@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 /// A text that is displayed in quotes as by Go's `%q`.
 ///
-/// It differs from Rust's `{:?}` in control characters: `\x00` instead of `\0`, and `\a` instead of `\u{7}`.
+/// Control characters differ from Rust's `{:?}`: `\x00` instead of `\0`, and `\a` instead of `\u{7}`.
 pub(crate) struct Quoted<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Quoted<'_> {

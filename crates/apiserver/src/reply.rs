@@ -15,7 +15,7 @@ pub(crate) struct Reply {
     pub(crate) code: StatusCode,
     pub(crate) body: Body,
     pub(crate) revision: Option<u64>,
-    /// Media type of the body; empty for a response without one.
+    /// Empty for a response without a body.
     pub(crate) content_type: &'static str,
 }
 
@@ -29,7 +29,6 @@ impl Reply {
         }
     }
 
-    /// Returns a response whose body is protobuf.
     pub(crate) fn protobuf(code: StatusCode, body: Body, revision: Option<u64>) -> Reply {
         Reply {
             content_type: protobuf::CONTENT_TYPE,
@@ -41,8 +40,7 @@ impl Reply {
         Reply::new(code, Body::full(format!("{value}\n")), None)
     }
 
-    /// Returns a response with a document in this encoding. If the document has no protobuf encoding, the
-    /// response is always in JSON.
+    /// Returns a document in this encoding, or as JSON if the document has no protobuf encoding.
     pub(crate) fn document(code: StatusCode, document: &Value, encoding: Encoding) -> Reply {
         if encoding == Encoding::Protobuf
             && let Some(document) = protobuf::document(document)
@@ -53,8 +51,6 @@ impl Reply {
     }
 
     /// Returns a `Status` object that reports success.
-    ///
-    /// The `Status` object contains either `details` or, if `details` is `None`, the status code `code`.
     pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Value {
         let mut status = json!({
             "kind": "Status",
@@ -69,7 +65,6 @@ impl Reply {
         status
     }
 
-    /// Returns a response without a body.
     pub(crate) fn empty(code: StatusCode) -> Reply {
         Reply {
             content_type: "",
@@ -77,7 +72,6 @@ impl Reply {
         }
     }
 
-    /// Returns a plain-text response with this status code and text.
     pub(crate) fn plain(code: StatusCode, text: impl Into<Bytes>) -> Reply {
         Reply {
             content_type: "text/plain; charset=utf-8",

@@ -14,10 +14,8 @@ use crate::negotiate::content_type;
 use crate::protobuf::{self, Expected};
 use crate::status::ApiError;
 
-/// Media type of JSON bodies, which are accepted for every kind.
 const JSON: &str = "application/json";
 
-/// Media type of protobuf bodies, which Go clients send for built-in kinds.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// The reason why a request body can't be parsed.
@@ -60,7 +58,7 @@ pub(crate) fn read(
     }
 }
 
-/// Returns the expected type of a kind's objects in protobuf bodies.
+/// Returns the object type of a kind's protobuf bodies.
 ///
 /// Returns `None` for a custom kind, because custom kinds do not support protobuf.
 pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
@@ -71,9 +69,7 @@ pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     })
 }
 
-/// Returns the expected type of the object in a protobuf body of a request to a subresource.
-///
-/// For example, the type is `Scale` for the subresource `scale`.
+/// Returns the object type of a subresource's protobuf bodies, such as `Scale` for `scale`.
 pub(crate) fn of_subresource(subresource: &Subresource) -> Expected<'_> {
     Expected {
         group: &subresource.group,

@@ -59,7 +59,7 @@ pub struct LoggedRequest {
     pub subresource: Option<String>,
     /// The query parameters that are options of a list or watch.
     ///
-    /// These parameters have no effect on requests with another verb, but are recorded for them too.
+    /// The parameters are recorded for all verbs, although only lists and watches use them.
     /// If the parameters can't be parsed, the options have their defaults.
     pub options: ListOptions,
     /// HTTP status of the response. `None` until the server returns the response.
@@ -68,9 +68,9 @@ pub struct LoggedRequest {
     pub status: Option<u16>,
     /// Resource version of the list or object in the response.
     ///
-    /// If the response to a deletion or to a POST on `pods/binding` contains no object, this is the resource
-    /// version of the deleted object or of the pod. `None` for every other response without a list or an
-    /// object.
+    /// If the response to a deletion contains no object, the value is the resource version of the deleted
+    /// object. After a POST on `pods/binding`, the value is the resource version of the pod.
+    /// `None` for every other response without a list or an object.
     pub revision: Option<u64>,
     /// Faults that have affected the request or its response, without duplicates, in order of their first
     /// effect.
@@ -90,9 +90,8 @@ pub struct RequestLog {
     recorder: Arc<Recorder>,
 }
 
-/// Log of the requests to a server, their responses, and the faults that affect them.
+/// Log of the requests to a server.
 pub(crate) struct Recorder {
-    /// Time at which the server was created.
     started: Instant,
     inner: Mutex<Recorded>,
 }
@@ -100,7 +99,6 @@ pub(crate) struct Recorder {
 #[derive(Default)]
 struct Recorded {
     requests: VecDeque<LoggedRequest>,
-    /// Total size of the recorded requests in bytes.
     bytes: usize,
     last: u64,
     dropped: u64,
@@ -245,7 +243,7 @@ impl Recorder {
         }
     }
 
-    /// Adds `fault` to the faults of a logged request, unless it is already included.
+    /// Adds a fault to a logged request, unless the request already has this fault.
     ///
     /// Does nothing if the log no longer contains the request.
     pub(crate) fn hit(&self, sequence: u64, fault: &str) {

@@ -3,8 +3,8 @@
 //! A resource is one version of a served kind, together with the rules for the kind's objects.
 //!
 //! Guarantees:
-//! - all versions with the same group and plural name share one [`CollectionId`], so an object that is
-//!   written in one version can be read in every version;
+//! - all versions with the same group and plural name share one [`CollectionId`]. An object that is written
+//!   in one version can be read in every version;
 //! - a [`Resource`] never changes after the server is built.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,8 +166,7 @@ impl Registry {
 
     /// Iterates over the namespaced resources that support `delete`.
     ///
-    /// Of the resources that serve the same collection of objects, such as several versions of one kind, only
-    /// the first is included.
+    /// If several versions of a kind share a collection, only the first version is included.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
         let deletable =

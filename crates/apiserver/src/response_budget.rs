@@ -30,7 +30,7 @@ const SLOTS_MAX: usize = 64 * 1024 * 1024;
 
 /// Maximum number of slots that a response reserves for the chunk that is being sent.
 ///
-/// A slot has [`ResponseBudget::SLOT_BYTES`] bytes, so the value is 64 KiB on a 64-bit platform.
+/// The value is 64 KiB on a 64-bit platform.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
 /// Maximum size in bytes of a complete response body that reserves no memory in the [`ResponseBudget`].
@@ -43,10 +43,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limits the total memory of the response bodies that clients have not finished reading.
 ///
-/// A response reserves memory in slots of [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes. The memory is
-/// reserved until the response's [`Reserved`] is dropped, or until the budget evicts the response. A body
-/// that is complete in memory and has at most [`FREE_BYTES`] bytes reserves no memory. A list always reserves
-/// memory.
+/// A response's memory is reserved until the response's [`Reserved`] is dropped, or until the budget evicts
+/// the response. A list reserves memory even if the body is small.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
     open: Mutex<Open>,
@@ -113,15 +111,14 @@ impl ResponseBudget {
 
     /// Returns the number of slots that a response with the objects `entries` needs.
     ///
-    /// The number is the count of objects, plus the size of the largest object's JSON in slots. Each object
-    /// needs one slot for a pointer to it.
+    /// Each object needs one slot for a pointer. The other slots are for the JSON of the largest object.
     pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
         let count = entries.len();
         let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);
         count + longest / ResponseBudget::SLOT_BYTES
     }
 
-    /// Reserves memory for `content`, from which a response body is built, and for one chunk of the body.
+    /// Reserves memory for the content of a response, and for one chunk of the response body.
     ///
     /// `slots` is the memory of `content`, in units of [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes.
     ///
@@ -228,7 +225,6 @@ impl<T> Drop for Reserved<T> {
 
 #[cfg(test)]
 impl ResponseBudget {
-    /// Creates a budget with a limit of `slots_max` slots.
     pub(crate) fn of(slots_max: usize) -> ResponseBudget {
         ResponseBudget {
             slots_max,

@@ -20,10 +20,8 @@ use crate::verb::namespace;
 /// Converts the objects of a data directory to entries of the store.
 pub(crate) struct Kept<'a> {
     registry: &'a Registry,
-    /// Collection of the last converted object: its name, and its resource if the server serves the
+    /// Name and resource of the last object's collection. Saves a lookup if the next object is in the same
     /// collection.
-    ///
-    /// Saves a lookup if the next object is in the same collection.
     current: Option<(String, Option<Arc<Resource>>)>,
     entries: Vec<(CollectionId, Entry)>,
 }
@@ -37,9 +35,7 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Converts a stored object to an entry, and adds the entry to those that `into_entries` returns.
-    ///
-    /// Ignores the object if the server does not serve its collection.
+    /// Converts a stored object to an entry. Ignores the object if the server does not serve the collection.
     ///
     /// # Errors
     ///

@@ -2,8 +2,8 @@
 //!
 //! Guarantees:
 //! - every path maps to exactly one [`Destination`], even if the server does not serve the path;
-//! - a path is decoded before it is split into segments, as by Go, so an encoded slash (`%2F`) is a separator
-//!   and never part of a name.
+//! - an encoded slash (`%2F`) separates segments and is never part of a name. As in Go, a path is decoded
+//!   before the split into segments.
 //!
 //! The module does not check whether the object exists, or whether the resource supports the verb.
 
@@ -153,8 +153,7 @@ impl std::fmt::Display for Verb {
 // === impl Target ===
 
 impl Target {
-    /// Checks that the path has a namespace if the named object needs one, and that the name can be part of a
-    /// key in etcd.
+    /// Checks that the path of a namespaced object has a namespace, and that the name is valid in etcd keys.
     ///
     /// # Errors
     ///
@@ -264,7 +263,7 @@ impl Destination {
         }
     }
 
-    /// Returns the verb of a request; `watch` is whether its query requests a watch.
+    /// Returns the verb of a request. `watch` is whether the query requests a watch.
     pub(crate) fn verb(&self, method: &Method, watch: bool) -> Verb {
         match self {
             Destination::Resource(target) => Verb::of(method, target, watch),
@@ -290,8 +289,7 @@ fn empty_segment(segments: &[&str]) -> Destination {
 
 /// Returns whether a path can name a resource. `rest` contains the segments of the path after the version.
 ///
-/// Skips a leading `watch`. Returns `false` if no segment is left, or if a segment other than the namespace
-/// is empty. The namespace may be empty, as in `namespaces//pods`.
+/// A leading `watch` is ignored. Only the namespace may be empty, as in `namespaces//pods`.
 fn is_resource(rest: &[&str]) -> bool {
     match rest {
         ["watch", rest @ ..] => is_resource(rest),
@@ -364,7 +362,6 @@ fn split(path: &[u8]) -> Vec<String> {
     path.split('/').map(str::to_owned).collect()
 }
 
-/// Decodes the `%XX` escapes of a path.
 fn decode(path: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();

@@ -37,7 +37,6 @@ impl<'a> Selectable<'a> {
         self.key.split_once('/').map_or(self.key, |(_, name)| name)
     }
 
-    /// Returns the namespace of the object, or `None` for a cluster-scoped object.
     pub(crate) fn namespace(self) -> Option<&'a str> {
         self.key.split_once('/').map(|(namespace, _)| namespace)
     }
@@ -46,8 +45,8 @@ impl<'a> Selectable<'a> {
 impl Selection {
     /// Parses a label selector, and a field selector for the fields in `table`.
     ///
-    /// Calls `check` between the check of the syntax and the check of the field names, because Kubernetes
-    /// checks the other parameters of a request at this point.
+    /// Calls `check` after the syntax check and before the check of field names. Kubernetes checks the other
+    /// parameters of a request at this point.
     ///
     /// # Errors
     ///

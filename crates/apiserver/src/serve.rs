@@ -154,14 +154,12 @@ impl Arrived {
         }
     }
 
-    /// Returns whether the response may be compressed.
     fn compresses(&self) -> bool {
         self.destination.target().is_some()
             && self.request.verb != Verb::Watch
             && compress::is_accepted(&self.parts.headers)
     }
 
-    /// Returns the encoding of an error response to this request: JSON or protobuf.
     fn error_encoding(&self) -> Encoding {
         errors_in(&self.parts.headers)
     }

@@ -5,12 +5,12 @@
 //! Guarantees:
 //! - the handle is cheap to clone. All clones share one server, which lives until the last clone, listener
 //!   and open watch are dropped;
-//! - direct calls are synchronous, except [`Server::create_all`]. They assign revisions and produce events in
-//!   the same way as requests. They validate the metadata of new objects, and skip validation that only
-//!   applies to one kind;
+//! - direct calls are synchronous, except [`Server::create_all`];
+//! - direct calls assign revisions and produce events in the same way as requests;
+//! - direct calls validate the metadata of new objects, and skip validation that only applies to one kind;
 //! - injected faults do not affect direct calls, and the request log does not contain direct calls;
-//! - with a data directory, direct calls return after their writes are on the disk. They block the thread
-//!   until then, except [`Server::create_all`];
+//! - with a data directory, direct calls return after their writes are on the disk. All direct calls except
+//!   [`Server::create_all`] block the thread until then;
 //! - direct calls may write `status`, and metadata that clients can't write, such as the uid.
 
 use std::pin::Pin;
@@ -90,7 +90,7 @@ impl Server {
     /// Stores new objects like [`Server::create`], and returns the number of objects.
     ///
     /// The call yields after every 250 objects at the latest, so that other tasks run and watchers can read.
-    /// With a data directory, it waits for the disk before it yields, and once at the end.
+    /// With a data directory, the call waits for the disk before each yield and at the end.
     ///
     /// # Errors
     ///

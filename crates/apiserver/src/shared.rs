@@ -45,7 +45,7 @@ pub(crate) struct Settings {
     pub(crate) clock: Clock,
 }
 
-/// The state of one server that all its requests and handles share.
+/// The state that all requests and handles of one server share.
 pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) settings: Settings,
@@ -197,7 +197,7 @@ impl Shared {
 
     /// Resets the store to an older revision, and removes all events from the store.
     ///
-    /// The caller must close the watches. It must also remove all events from the watch caches.
+    /// The caller must close the watches, and remove all events from the watch caches.
     ///
     /// # Errors
     /// Returns a 504 error if `revision` is in the future, and a 410 error if the store has already dropped
@@ -217,8 +217,7 @@ impl Shared {
     ///
     /// # Errors
     /// Returns a 504 error if the store has not reached `revision` after this time. If the watch cache of
-    /// `collection` is off, the method does not wait: it returns the error if the store has not yet reached
-    /// `revision`.
+    /// `collection` is off, the method does not wait.
     pub(crate) async fn reach(
         &self,
         collection: CollectionId,

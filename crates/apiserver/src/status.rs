@@ -151,7 +151,6 @@ impl ApiError {
         ApiError(Box::new(Status::failure(code, reason, message)))
     }
 
-    /// Returns the 500 error for a write that could not be stored on the disk.
     pub(crate) fn not_stored(cause: &str) -> ApiError {
         let cause = format!("the write could not be stored: {cause}");
         ApiError::new(
@@ -205,7 +204,6 @@ impl ApiError {
         ApiError::new(403, "Forbidden", message).about(kind, name)
     }
 
-    /// Returns the error for a request without valid credentials.
     pub(crate) fn unauthorized() -> ApiError {
         ApiError::new(401, "Unauthorized", "Unauthorized")
     }
@@ -307,8 +305,9 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the 410 error for a watch from the revision `requested`, which is too old because the server
-    /// has dropped the events up to the revision `horizon`.
+    /// Returns the 410 error for a watch from the revision `requested`.
+    ///
+    /// The server has dropped the events up to the revision `horizon`.
     pub(crate) fn watch_too_old(requested: u64, horizon: u64) -> ApiError {
         let message = format!("too old resource version: {requested} ({horizon})");
         ApiError::new(410, "Expired", message)
@@ -335,13 +334,11 @@ impl ApiError {
         )
     }
 
-    /// Returns the 413 error for an object of more than `limit` bytes.
     pub(crate) fn object_too_large(limit: usize) -> ApiError {
         let message = format!("Request entity too large: an object's limit is {limit}");
         ApiError::new(413, "RequestEntityTooLarge", message)
     }
 
-    /// Returns the 400 error for an object with more than 127 levels of nesting.
     pub(crate) fn too_deep() -> ApiError {
         ApiError::bad_request("the object is nested more than 127 levels deep")
     }
@@ -357,7 +354,6 @@ impl ApiError {
         ApiError::new(504, "Timeout", message).about_nothing()
     }
 
-    /// Returns the 415 error for a patch whose content type is not supported.
     pub(crate) fn unsupported_patch() -> ApiError {
         let message = "415: Unsupported Media Type";
         ApiError::new(415, "UnsupportedMediaType", message).about_nothing()
@@ -409,7 +405,6 @@ impl ApiError {
         error
     }
 
-    /// Returns the 422 error for a `Scale` with invalid fields.
     pub(crate) fn invalid_scale(name: &str, errors: &[FieldError]) -> ApiError {
         ApiError::invalid_kind("autoscaling", "Scale", name, errors)
     }

@@ -84,7 +84,7 @@ pub(crate) struct Storage {
     forgotten_at: Option<Instant>,
 }
 
-/// The objects of one resource in all its API versions, and their recent events.
+/// The objects of one resource in all API versions, and the recent events.
 #[derive(Default)]
 struct Collection {
     objects: Objects,
@@ -100,7 +100,7 @@ struct Collection {
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) revision: u64,
-    /// Number of times that the store was reset to an older revision before this snapshot was created.
+    /// The store's epoch at the time of the snapshot.
     ///
     /// Revisions are reused after a reset, so a revision identifies a state only within one epoch.
     pub(crate) epoch: u64,
@@ -135,7 +135,6 @@ impl Storage {
         }
     }
 
-    /// Returns the total size of all stored objects in bytes.
     pub(crate) fn object_bytes(&self) -> usize {
         self.object_bytes
     }
@@ -196,7 +195,6 @@ impl Storage {
         self.collections[collection.0].horizon
     }
 
-    /// Returns the log of a collection: its recent events, oldest first.
     pub(crate) fn log(&self, collection: CollectionId) -> &VecDeque<Arc<Event>> {
         &self.collections[collection.0].log
     }
@@ -240,8 +238,8 @@ impl Storage {
 
     /// Drops the oldest events until the event logs respect their limits.
     ///
-    /// Applies the limits of age and number only to the log of `grown`, the collection of the newest event.
-    /// While the total size of all logs exceeds its limit, drops events of the largest log.
+    /// The limits of age and number apply only to the log of `grown`, the collection of the newest event.
+    /// Above the limit of the total size, events of the largest log are dropped.
     fn trim_history(&mut self, grown: CollectionId, now: Instant) {
         while self.collections[grown.0].is_overfull(now) {
             self.forget_oldest(grown.0);
@@ -266,14 +264,12 @@ impl Storage {
         }
     }
 
-    /// Checks the memory of object versions that the event logs have dropped, but that unfinished lists and
-    /// watches still use.
+    /// Returns the commit time of the newest dropped event if dropped object versions use too much memory.
     ///
-    /// If this memory exceeds its limit, returns the commit time of the newest event that the logs have
-    /// dropped. The caller must then abort the lists that started at or before this time.
+    /// Unfinished lists and watches still use these versions. The caller must abort the lists that started at
+    /// or before the returned time.
     ///
-    /// Returns `None` if the memory is within the limit. Also returns `None`, without a check, if the memory
-    /// has grown by less than 1/8 of the limit since the last check.
+    /// Returns `None` without a check until the memory has grown by 1/8 of the limit since the last check.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }
@@ -330,11 +326,7 @@ impl Storage {
 
 #[cfg(test)]
 impl Storage {
-    /// Sets two limits in bytes.
-    ///
-    /// `history_bytes_max` limits the total size of all event logs. `outlived_bytes_max` limits the total
-    /// size of the object versions that the logs have dropped, but that unfinished lists or watches still
-    /// need.
+    /// Sets the limits in bytes for the event logs, and for dropped object versions that are still in use.
     pub(crate) fn bound_history(&mut self, history_bytes_max: usize, outlived_bytes_max: usize) {
         self.history_bytes_max = history_bytes_max;
         self.outlived = Outlived::of(outlived_bytes_max);
@@ -353,7 +345,6 @@ impl Collection {
         }
     }
 
-    /// Returns whether the oldest event is older than [`LOG_AGE`], or the log exceeds [`LOG_EVENTS_MAX`].
     fn is_overfull(&self, now: Instant) -> bool {
         self.log.front().is_some_and(|oldest| {
             let is_old = now.saturating_duration_since(oldest.at) > LOG_AGE;

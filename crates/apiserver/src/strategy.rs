@@ -75,7 +75,6 @@ pub(crate) struct Strategy {
     pub(crate) metadata: MetadataRules,
     /// Whether clients must update `status` through the subresource `status`.
     pub(crate) has_status: bool,
-    /// The metadata after a write of `status`.
     pub(crate) status_metadata: StatusMetadata,
     /// Whether a client's create request may set `status`.
     pub(crate) keeps_client_status: bool,
@@ -95,7 +94,6 @@ pub(crate) struct Strategy {
     ///
     /// `None` means the plural name, or `group/plural` for a custom resource.
     pub(crate) stored_at: Option<&'static str>,
-    /// The fields that field selectors can compare.
     pub(crate) fields: FieldTable,
     /// The columns that `kubectl get` prints.
     pub(crate) columns: &'static [Column],

@@ -64,7 +64,6 @@ pub(crate) struct Call {
     pub(crate) request: Arc<LoggedRequest>,
     pub(crate) destination: Destination,
     pub(crate) verb: Verb,
-    /// Whether the method of the request is GET.
     pub(crate) is_get: bool,
     pub(crate) query: Query,
     pub(crate) options: ListOptions,
@@ -106,7 +105,7 @@ impl Call {
     /// Returns the [`Emptying`] that continues the deletion of a namespace after this request.
     ///
     /// The namespace is the one that the request has deleted, or else the namespace of the target. In a
-    /// namespace that is being deleted, the request may have removed the last pod or the last object.
+    /// Terminating namespace, the request may have removed the last pod or the last object.
     fn continue_deletion(&self, target: &Target) -> Emptying {
         match (self.verb, Self::subject(target)) {
             (Verb::Delete, Ok(subject)) => {
@@ -370,7 +369,7 @@ impl Call {
         reply
     }
 
-    /// Returns the options of a write to one part of an object, such as to its status.
+    /// Returns the options of a write to one part of an object.
     ///
     /// Validates the query options, for example `dryRun`.
     ///

@@ -7,8 +7,7 @@
 //!   ([`watchers`]);
 //! - every watcher has a bounded queue ([`inbox`]). A watcher whose queue is full is closed without an error
 //!   event, and does not delay other watchers;
-//! - events, bookmarks and the bytes that a fault injects reach a watcher in the order in which this module
-//!   sends them.
+//! - a watcher receives events, bookmarks and injected bytes in the order in which this module sends them.
 //!
 //! The module `storage` stores the events. This module does not.
 
@@ -84,7 +83,6 @@ pub(crate) struct WatcherId(pub(crate) u64);
 /// One open watch, to which the cache sends events and bookmarks.
 pub(crate) struct Watcher {
     pub(crate) filter: Filter,
-    /// Whether the watch requested bookmarks.
     pub(crate) bookmarks: bool,
     /// Request that opened the watch. An injected fault affects the watch if the fault selects this request.
     pub(crate) request: Arc<LoggedRequest>,
@@ -218,10 +216,7 @@ impl Cache {
         (revision > self.horizon).then_some(revision)
     }
 
-    /// Adapts the capacity, which stays between [`ADAPTIVE_EVENTS_MIN`] and [`LOG_EVENTS_MAX`].
-    ///
-    /// Doubles the capacity if the newest `capacity` events span less than [`ADAPTIVE_AGE`]. Halves the
-    /// capacity if the newest `capacity / 4 + 1` events span more than [`ADAPTIVE_AGE`].
+    /// Adapts the capacity to the age of the newest events.
     fn adapt(&mut self, log: &VecDeque<Arc<Event>>) {
         let Some(newest) = log.back() else { return };
         let age = |event: &Arc<Event>| newest.at.saturating_duration_since(event.at);
@@ -253,7 +248,7 @@ impl Cache {
             .retain(|watcher| !wanted(&watcher.request) || watcher.send(make()));
     }
 
-    /// Sends a bookmark to one watcher, if it still exists.
+    /// Sends a bookmark to one watcher, if the watcher still exists.
     pub(crate) fn bookmark(&mut self, id: WatcherId, revision: u64) {
         self.watchers
             .retain_one(id, |watcher| watcher.send(Delivery::Bookmark(revision)));
@@ -290,7 +285,7 @@ impl Watcher {
     /// Sends a delivery. Returns false if the caller must remove the watcher, because the watch has ended or
     /// the queue is full.
     ///
-    /// An exception is a bookmark: if the queue is full, the bookmark is dropped and the result is true.
+    /// For a bookmark, the result is true even if a full queue drops the bookmark.
     fn send(&self, delivery: Delivery) -> bool {
         if let Delivery::Bookmark(revision) = delivery {
             // A bookmark with a revision before the watch's start would move the client back.

@@ -20,7 +20,6 @@ use crate::{
     control_plane::{room, step::Loop},
 };
 
-/// Maximum value of `--replicas`.
 const REPLICAS_MAX: u32 = 5_000;
 
 /// Constant part of the demo's default deadline; each pod adds [`DEADLINE_PER_POD`].
@@ -285,8 +284,7 @@ fn twice(names: impl IntoIterator<Item = String>) -> Option<String> {
 
 /// Converts an error of clap to the result of parsing the command line.
 ///
-/// If the user requested the help or the version, the result contains the requested text. Otherwise, the
-/// result is an error of one line, without clap's usage text.
+/// An error message is joined into one line, without clap's usage text.
 fn refuse(error: &clap::Error) -> Asked {
     let asked_for = [
         ErrorKind::DisplayHelp,

@@ -9,7 +9,6 @@ use anyhow::Context as _;
 
 use crate::interrupt::{Interrupt, Signal};
 
-/// A subcommand and the options that the command line sets for it.
 #[derive(Debug)]
 pub(crate) enum Command {
     Demo(demo::Options),
@@ -19,16 +18,11 @@ pub(crate) enum Command {
 /// The reason why a subcommand ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// The subcommand completed.
     Done,
-    /// A signal ended the subcommand.
     Ended(Signal),
 }
 
 /// Runs the subcommand until it completes or a signal arrives.
-///
-/// # Errors
-/// Returns an error if the subcommand fails.
 pub(crate) async fn run(command: Command) -> anyhow::Result<Ending> {
     let mut interrupt = Interrupt::listen().context("can't install a signal handler")?;
     match command {

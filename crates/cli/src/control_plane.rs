@@ -286,12 +286,10 @@ impl<K> Writes<K>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
-    /// Returns the [`Api`] client for objects of kind `K` in the namespace of `object`.
     fn in_namespace_of(&self, object: &impl Resource) -> Api<K> {
         self.to(object.meta().namespace.as_deref())
     }
 
-    /// Returns the [`Api`] client for objects of kind `K` in `namespace`.
     fn to(&self, namespace: Option<&str>) -> Api<K> {
         Api::namespaced(self.client.clone(), namespace.unwrap_or_default())
     }

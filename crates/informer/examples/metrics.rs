@@ -114,9 +114,6 @@ fn is_shown(line: &str) -> bool {
 }
 
 /// Returns the value of the metric `name`, or `None` if no line contains this metric.
-///
-/// If several lines contain the metric, for example with different labels, returns the value in the first
-/// line.
 fn value<'a>(lines: &[&'a str], name: &str) -> Option<&'a str> {
     let of_name = |line: &&&str| line.split('{').next() == Some(name);
     lines.iter().find(of_name)?.rsplit(' ').next()

@@ -148,8 +148,7 @@ fn known_last_time(name: &str) -> Pod {
     }
 }
 
-/// Runs one worker until the queue is shut down. The worker reconciles the pods whose names it gets from the
-/// queue.
+/// Runs one worker until the queue is shut down.
 async fn work(queue: RateLimitingQueue<ObjectName>, pods: Indexer<Pod>, output: Transcript) {
     while let Some(item) = queue.get().await {
         let (name, failures) = (item.key(), item.requeues());

@@ -104,7 +104,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Compares the object's API version and kind with the expected ones, and returns the result.
+    /// Compares the object's API version and kind with the expected ones.
     pub(crate) fn named(self, expected: &Expected) -> Named {
         match self.codec {
             Codec::Json => json::named(self.bytes, expected),
@@ -112,12 +112,10 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the byte index after `{"metadata":` if the JSON begins with this text, otherwise `None`.
+    /// Returns the byte position of the value of `metadata` if the JSON begins with `{"metadata":`.
     ///
-    /// API servers begin list items of built-in kinds with this text.
-    ///
-    /// For protobuf, returns `Some(0)` if the object has no envelope (`runtime.Unknown`), as in a list,
-    /// otherwise `None`. The 0 has no meaning: [`Encoded::identity_at`] ignores the index for protobuf.
+    /// API servers begin list items of built-in kinds with this text. In protobuf, an object without an
+    /// envelope is a list item. The result is then `Some(0)`, where the 0 has no meaning.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
@@ -179,14 +177,12 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Like [`Encoded::cut`], but does not search JSON for the annotations and the managed fields.
+    /// Like [`Encoded::cut`], but for JSON, `identity` provides the annotations and the managed fields.
     ///
-    /// `identity` must be the identity of this object. For a JSON object, the identity contains these two
-    /// fields as slices of the object's bytes.
+    /// `identity` must be the identity of this object.
     ///
-    /// Never returns `None` for protobuf. Returns `None` for JSON in three cases, in which the caller must
-    /// use [`Encoded::cut`]:
-    /// - `pruning` can drop fields other than these two;
+    /// Returns `None` if the caller must use [`Encoded::cut`]. This happens only for JSON, for three reasons:
+    /// - `pruning` can drop fields other than annotations and managed fields;
     /// - the key of one of the two fields is escaped;
     /// - `pruning` drops parts of one of the two fields, and the value of this field is invalid JSON.
     pub(crate) fn cut_found(

@@ -107,8 +107,6 @@ impl<'a, K> Comparison<'a, K> {
     }
 
     /// Returns all differences that the comparison found, or `None` if there are none.
-    ///
-    /// The caller must first pass every object of the server's list to [`see`](Self::see).
     pub(crate) fn finish(mut self) -> Option<Found> {
         let (snapshot, source) = (self.snapshot, self.source);
         let own = || {

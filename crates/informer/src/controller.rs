@@ -227,12 +227,8 @@ struct Serving<K> {
     arrived: BTreeSet<SourceId>,
     /// Sources whose first list is in the store.
     listed: BTreeSet<SourceId>,
-    /// Tracks the first data from the server after objects were loaded from a file.
-    ///
-    /// The informer syncs only when the first list or event of each source is in the store. `None` if no
-    /// objects were loaded from a file.
+    /// Tracks whether the server has confirmed objects from a file; `None` if no objects were loaded.
     unconfirmed: Option<Unconfirmed>,
-    /// Channels through which the loop will reply to pending requests for a snapshot.
     snapshot_requests: Vec<oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>>,
     /// Number of changes that the loop must still pop from the queue to complete the current resync.
     ///
@@ -294,9 +290,8 @@ where
 
     /// Applies queued changes to the store, and delivers them to the handlers.
     ///
-    /// Stops after at least [`Bounds::batch`] changes, when the queue is empty, or when the handlers have no room
-    /// for more changes ([`Self::room`] is 0). Returns true only if it stopped because of the number of changes:
-    /// then the caller can call it again immediately.
+    /// Returns true after at least [`Bounds::batch`] changes. The caller can then call the method again
+    /// immediately. Returns false if the queue is empty, or if [`Self::room`] is 0.
     async fn pop(&mut self) -> bool {
         let batch = self.parts.bounds.batch;
         let mut told = 0;
@@ -417,8 +412,8 @@ where
 
     /// Executes one command. Executes consecutive [`Command::FoundBroken`] commands together.
     ///
-    /// To find consecutive commands, the method may receive one command of another type. The method returns
-    /// that command, and the caller must execute it.
+    /// If the method has also received a command of another type, returns that command. The caller must
+    /// execute the returned command.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
             indexer,

@@ -102,7 +102,6 @@ pub(crate) enum Decoded<K> {
 /// An object whose API version and kind are not those that the informer requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OtherKind {
-    /// The name of the object, if it has one.
     pub(crate) name: Option<ObjectName>,
     /// The API version and kind that the object states.
     pub(crate) found: String,
@@ -193,14 +192,13 @@ where
         }
     }
 
-    /// Reads the [`Identity`] (name, revision, …) of an object. Returns `None` if the identity is not needed
-    /// or can't be read.
+    /// Reads the [`Identity`] of an object. Returns `None` if the identity is not needed or can't be read.
     ///
-    /// The identity is needed to find the object in `known`, the objects in the store. It is also needed if
-    /// fields are pruned, or if objects are decoded on demand.
+    /// The identity is needed to find the object in `known`, to prune fields, or to decode the object on
+    /// demand.
     ///
-    /// In JSON, `at` is the byte position of the value of `metadata`. If `at` is `None`, the position is
-    /// unknown, and the method returns `None`. For protobuf, `at` can be any number, but not `None`.
+    /// In JSON, `at` is the byte position of the value of `metadata`. For protobuf, any number has the same
+    /// effect. If `at` is `None`, the result is `None`.
     fn identity<'a>(
         &self,
         encoded: Encoded<'a>,
@@ -214,8 +212,7 @@ where
 
     /// Decodes an object that has the expected kind or no kind.
     ///
-    /// `identity` is the object's identity, if the caller has already read it. Otherwise, the function reads
-    /// it from `encoded` when it needs it.
+    /// `identity` is the object's identity, if the caller has already read it.
     fn of_kind(
         &self,
         encoded: Encoded<'_>,

@@ -29,8 +29,8 @@ pub enum Event<K> {
         /// The added object.
         object: Object<K>,
         /// Whether the object is part of the handler's initial state. The initial state is the informer's
-        /// first list or, for a handler registered after that list, the content of the cache at the
-        /// registration.
+        /// first list. If the handler was registered after this list, the initial state is the cache's
+        /// content at the registration.
         #[doc(alias = "isInInitialList")]
         in_initial_list: bool,
     },
@@ -39,8 +39,7 @@ pub enum Event<K> {
     /// With [`Cause::Resync`], and sometimes with [`Cause::Relist`], the new state equals the old state.
     #[doc(alias = "OnUpdate")]
     Updated {
-        /// The previous state of the object: the state in the last event that this handler received for the
-        /// object.
+        /// The object's state in the previous event that this handler received for the object.
         old: Object<K>,
         /// The current state of the object.
         new: Object<K>,
@@ -329,7 +328,6 @@ where
         }
     }
 
-    /// Returns whether `object` passes the filter, and updates the set of the objects that pass it.
     fn admits(&mut self, object: &Object<K>) -> bool {
         let passes = (self.filter)(object);
         if passes {

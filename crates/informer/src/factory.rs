@@ -1,9 +1,8 @@
 //! Creates, starts and stops the informers of a program: one shared informer for each kind and scope.
 //!
-//! Requests for the same kind in the same scope (namespaces and selectors) return the same informer. So each
-//! scope of a kind has one cache, and one list and one watch for each namespace of the scope. The factory
-//! starts its informers, waits for their caches to sync, and shuts them down. The factory does not start or
-//! stop adopted informers, which another part of the program owns.
+//! Requests for the same kind in the same scope (namespaces and selectors) return the same informer. The
+//! factory starts its informers, waits for their caches to sync, and shuts them down. The factory does not
+//! start or stop adopted informers, which another part of the program owns.
 
 mod builder;
 mod cache_sync;

@@ -163,7 +163,6 @@ impl<K> fmt::Debug for Indexer<K> {
     }
 }
 
-/// Each method reads the state of the store at the time of the call.
 impl<K> Known<K> for Indexer<K> {
     fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)> {
         self.snapshot().known(name)
@@ -248,7 +247,7 @@ impl<K> Indexer<K> {
         self.snapshot().index_keys(index, value)
     }
 
-    /// Returns the objects that have at least one of the values of `object` in the given index.
+    /// Returns the objects that share at least one value with `object` in the given index.
     ///
     /// Each object occurs once.
     ///

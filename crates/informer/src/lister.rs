@@ -58,7 +58,7 @@ impl GetError {
     /// Returns the decoded value of `found`.
     ///
     /// # Errors
-    /// Returns an error with `kind` and `name` if `found` is `None`, or the decode error of `found`.
+    /// Returns [`GetError::NotFound`] if `found` is `None`, or the decode error of `found`.
     pub(crate) fn or_body<K>(
         kind: &str,
         name: &ObjectName,
@@ -210,7 +210,7 @@ impl<K: Resource> NamespaceLister<K> {
         Ok(matching(snapshot, plan, selector))
     }
 
-    /// Returns a query plan for this namespace; the empty namespace means all objects.
+    /// Returns a query plan for this namespace. The empty namespace means all objects.
     fn plan(&self) -> Plan {
         let mut plan = Plan::default();
         if !self.namespace.is_empty() {
@@ -224,9 +224,9 @@ impl<K: Resource> NamespaceLister<K> {
     }
 }
 
-/// Returns the objects of a snapshot that match the conditions of a query and a label selector.
+/// Returns the objects that match the conditions in `plan` and a label selector.
 ///
-/// `plan` contains the conditions, such as a namespace. The iterator finds the objects as it advances.
+/// The iterator finds the objects as it advances.
 fn matching<K: Resource>(
     snapshot: Snapshot<K>,
     plan: Plan,

@@ -117,12 +117,10 @@ pub(crate) fn first_few<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Str
     }
 }
 
-/// Creates the tracing span of an informer, without a parent span.
 pub(crate) fn informer_span(name: &str, kind: &str) -> Span {
     tracing::error_span!(parent: None, "informer", name, kind)
 }
 
-/// Creates the tracing span of one handler, as a child of the informer's span.
 pub(crate) fn handler_span(informer: &Span, name: &str) -> Span {
     tracing::error_span!(parent: informer, "handler", name)
 }

@@ -266,7 +266,7 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for the list after a failed watch. `class` is the class of the watch's error.
+    /// Returns the reason for the list after a watch failed with this class of error.
     pub(crate) fn after_watch(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -278,8 +278,7 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for the list after a rejected watch request. `class` is the class of the request's
-    /// error.
+    /// Returns the reason for the list after a watch request was rejected with this class of error.
     pub(crate) fn after_refusal(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,

@@ -99,13 +99,12 @@ pub struct MutationCache<K> {
     shared: Arc<Shared<K>>,
 }
 
-/// State that all clones of an overlay share.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Wakes the [`Lapsed`] streams when a write or deletion lapses ([`MutationCache::lapsed`]).
+    /// Wakes the [`Lapsed`] streams when a write or deletion lapses.
     ///
-    /// Also wakes the streams when a write or deletion is added to an empty overlay. Each stream then sets a
-    /// timer for the end of that write's or deletion's lifetime.
+    /// Also wakes the streams when an empty overlay receives a write or deletion. The streams then wait for
+    /// the expiry.
     changed: Notify,
 }
 
@@ -222,8 +221,8 @@ where
     /// Adds an object to the overlay, in the state that the server returned for a write request. Returns the
     /// object's name.
     ///
-    /// The object is not added if the cache or the overlay has a newer state, or if the overlay contains a
-    /// deletion of this object, recorded with [`delete`](MutationCache::delete).
+    /// The object is not added if the cache or the overlay has a newer state. A write is also ignored while
+    /// the overlay contains a deletion of the object; see [`delete`](MutationCache::delete).
     ///
     /// # Errors
     /// Returns [`PutError`] if the object has no name, or if its revision is missing or is not a positive
@@ -357,8 +356,8 @@ where
         Lapsed::new(self.clone())
     }
 
-    /// Returns a snapshot of the cache, and a [`View`] of each object for which readers see another state
-    /// than the cached one.
+    /// Returns a snapshot of the cache, and the views of all objects for which readers see another state than
+    /// the cached one.
     fn views(&self) -> (BTreeMap<ObjectName, View<K>>, Snapshot<K>) {
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }
@@ -375,7 +374,7 @@ where
 
     /// Calls `act` with the overlay's writes and deletions, and with a snapshot of the cache.
     ///
-    /// A later call never receives an older snapshot than an earlier call.
+    /// Each call receives a snapshot at least as new as the previous call's snapshot.
     fn with<R>(&self, act: impl FnOnce(&mut Layer<K>, &Snapshot<K>) -> R) -> R {
         let mut laid = self.shared.laid.lock();
         let Laid { layer, listeners } = &mut *laid;
@@ -395,10 +394,10 @@ where
     }
 }
 
-/// Returns the cached objects without an entry in `views`, and the objects in `views` for which `matches` is
-/// true.
+/// Merges cached objects with `views`, ordered by namespace and name.
 ///
-/// The result is ordered by namespace and name.
+/// A view replaces or hides the cached object with the same name. `matches` filters only the objects in
+/// `views`.
 fn merge<'a, K: 'a>(
     cached: impl Iterator<Item = &'a Object<K>>,
     views: &BTreeMap<ObjectName, View<K>>,

@@ -3,8 +3,8 @@
 //! The detector is off by default and intended for tests: it copies every object and compares each object
 //! with its copy once per second.
 //!
-//! A cached object is behind an `Arc`, so code can mutate it only if its type has interior mutability (a
-//! field with a `Mutex`, an atomic or a `OnceCell`).
+//! Cached objects are behind an `Arc`. Code can mutate such an object only through interior mutability, for
+//! example a field with a `Mutex`, an atomic or a `OnceCell`.
 //!
 //! An object state is one version of an object: the value behind one `Arc`.
 //!
@@ -14,8 +14,8 @@
 //! - Each mutated state is reported once. The report names the object, but not the code that changed the
 //!   object.
 //! - A copy is dropped at the first check after the last reference to its state is dropped.
-//! - The detector does not modify objects and holds no lock. It can't detect mutations of data that the
-//!   type's `Clone` shares with the original or that its `PartialEq` ignores.
+//! - The detector does not modify objects and holds no lock. Mutations of some data remain undetected: data
+//!   that `Clone` shares with the original, and data that `PartialEq` ignores.
 
 use std::{
     collections::BTreeSet,
@@ -43,7 +43,6 @@ const SLICE: usize = 1024;
 pub(crate) struct MutationDetector<K> {
     copy: fn(&K) -> K,
     is_equal: fn(&K, &K) -> bool,
-    /// Copies of the object states, in no particular order.
     copies: Vec<Copied<K>>,
     /// Index in `copies` at which the next call of [`check`](MutationDetector::check) continues.
     checked: usize,
@@ -72,9 +71,7 @@ impl<K> MutationDetector<K> {
         }
     }
 
-    /// Copies each object that `delta` contains. `delta` can contain a whole list.
-    ///
-    /// If a list contains an object that the detector has already copied, the object is not copied again.
+    /// Copies the objects that `delta` contains. Skips listed objects that were already copied.
     pub(crate) fn take_in(&mut self, delta: &DeltaKind<K>) {
         let objects = match delta {
             DeltaKind::Added(object)
@@ -171,7 +168,6 @@ impl<K> MutationDetector<K> {
         mutated
     }
 
-    /// Compares all object states with their copies, and returns an error for each mutated state.
     pub(crate) fn check_all(&mut self) -> Vec<Error> {
         self.checked = 0;
         let mut mutated = self.check();
@@ -186,7 +182,7 @@ impl<K> MutationDetector<K> {
 enum State {
     Unchanged,
     Mutated,
-    /// No result: the cache and all readers have dropped the object, or comparing it with its copy panicked.
+    /// No result: the cache and all readers have dropped the object, or the comparison panicked.
     Void,
 }
 

@@ -87,7 +87,7 @@ struct Inner<K> {
 impl<K> Object<K> {
     /// Returns the namespace and name, which identify the object in caches and queues.
     ///
-    /// The uid is not part of the identity, so a deletion and a recreation under the same name may be
+    /// The uid is not part of the identity. A deletion and a recreation with the same name may therefore be
     /// delivered as one update.
     #[doc(alias = "MetaNamespaceKeyFunc")]
     #[doc(alias = "MetaObjectToName")]
@@ -117,8 +117,8 @@ impl<K> Object<K> {
     /// Returns the whole object. The returned `Arc` shares the object with the cache and with other readers.
     ///
     /// A lazy cache, which stores objects as bytes until the first read, decodes the object on the first
-    /// call. A packed cache, which stores objects as compressed bytes, decodes the object on each call,
-    /// unless the object was decoded recently or another reader still holds the decoded object.
+    /// call. A packed cache stores objects as compressed bytes, and decodes the object on each call.
+    /// An exception is an object that was decoded recently and is still in memory.
     ///
     /// # Errors
     /// Returns an error if the object's bytes do not decode into `K`. A handler can receive this error only
@@ -144,8 +144,8 @@ impl<K> Object<K> {
     /// Returns the decode error if the object failed to decode before this handle was created.
     ///
     /// A packed or lazy cache creates the handle first, and decodes the object on the first read. If decoding
-    /// fails, the cache replaces its handle with one that returns the error. Handles that the cache returned
-    /// earlier continue to return `None`.
+    /// fails, the cache replaces the stored handle with a handle that returns the error. Handles that the
+    /// cache returned earlier continue to return `None`.
     pub fn broken(&self) -> Option<&DecodeError> {
         self.inner.body.broken()
     }
@@ -182,7 +182,7 @@ impl<K> Object<K> {
             && self.uid_hash().may_be(other.uid_hash())
     }
 
-    /// Returns the same state with the epoch of its revision set to `epoch`.
+    /// Returns this state with the revision's epoch set to `epoch`.
     pub(crate) fn in_epoch(mut self, epoch: Epoch) -> Self {
         if self.revision().epoch() != epoch {
             let Inner { revision, .. } = Arc::make_mut(&mut self.inner);
@@ -253,11 +253,10 @@ impl<K> Object<K> {
         (handle + self.inner.body.size()) as u64
     }
 
-    /// Returns the total size in bytes of the compression data that all objects of a packed cache share.
+    /// Returns the size in bytes of the compression dictionaries and samples that all objects of a packed
+    /// cache share.
     ///
-    /// A packed cache stores objects as compressed bytes. The compression data consists of the compression
-    /// dictionaries, and of the samples for the next dictionary. Returns `None` in other caches, and for a
-    /// [broken](Self::broken) object.
+    /// Returns `None` in other caches, and for a [broken](Self::broken) object.
     pub(crate) fn shared_bytes(&self) -> Option<u64> {
         self.inner.body.shared_size().map(|size| size as u64)
     }

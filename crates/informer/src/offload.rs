@@ -50,7 +50,6 @@ pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     runtime.unwrap().block_on(async { test(Held::new).await });
 }
 
-/// Occupies the only blocking thread of [`with_held_pool`]'s test runtime until this value is dropped.
 #[cfg(test)]
 pub(crate) struct Held(
     #[expect(dead_code, reason = "dropping it ends the wait")] std::sync::mpsc::Sender<()>,

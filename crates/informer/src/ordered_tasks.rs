@@ -16,7 +16,8 @@ const PER_WORKER: usize = 2;
 /// Number of items between two yields of a computation. Decoding eight pods takes a third of a millisecond.
 const TURN: usize = 8;
 
-/// A queue of computations, at most [`PER_WORKER`] per worker of the runtime. Dropping it cancels them.
+/// A queue of computations, at most [`PER_WORKER`] per worker of the runtime. Dropping the queue cancels the
+/// computations.
 pub(crate) struct OrderedTasks<T> {
     width: usize,
     tasks: JoinSet<Option<(u64, Vec<T>)>>,
@@ -79,8 +80,8 @@ impl<T: Send + 'static> OrderedTasks<T> {
         self.tasks.spawn(std::future::ready(None));
     }
 
-    /// Waits until the oldest computation in the queue completes, removes the computation, and returns its
-    /// results: one for each item that was passed to [`begin`](Self::begin).
+    /// Waits until the oldest computation completes, and removes the computation from the queue. Returns one
+    /// result for each item of the computation.
     ///
     /// The future never completes if the queue is empty.
     ///

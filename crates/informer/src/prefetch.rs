@@ -43,8 +43,7 @@ const READ_MIN: u32 = 12;
 /// the same time, and their decoded objects must be among these 128.
 const WINDOW: usize = 32;
 
-/// Total size in bytes of the encoded objects at which a window of events is full. A window is a group of
-/// events whose objects are prefetched together.
+/// Total size in bytes of the encoded objects at which a window of events is full; see [`WINDOW`].
 ///
 /// The limit keeps a window's decoded objects in the CPU cache. With four times this limit, the delivery of a
 /// first list of pods takes 5 % longer.
@@ -62,15 +61,13 @@ pub(crate) struct Prefetch<K> {
     /// Maximum number of decoding threads for this handler.
     width: usize,
     read_count: ReadCount,
-    /// Iterator over the events of the notification that is being delivered.
     expansion: Expansion<K>,
     /// The next events to return, already removed from `expansion`.
     current: VecDeque<Event<K>>,
     /// The events to return after those in `current`, at most [`WINDOW`]. Decoding threads decode some of
     /// their objects in advance.
     upcoming: VecDeque<Event<K>>,
-    /// Number of events of the current notification that were returned to the handler. A notification is a
-    /// batch of events, such as a list.
+    /// Number of events of the current notification that were returned to the handler.
     ///
     /// Reset only by notifications that are long enough for prefetch.
     given: Arc<AtomicUsize>,
@@ -99,7 +96,7 @@ impl ReadCount {
 
 /// An object that a decoding thread decodes in advance, unless the handler receives the object first.
 struct Upcoming<K> {
-    /// Index of the object's event in the current notification, which is a batch of events such as a list.
+    /// Index of the object's event in the current notification.
     number: usize,
     object: Object<K>,
 }
@@ -184,7 +181,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
     ///
     /// After every [`SEEN`] counted objects, starts the decoding threads if the handler has read at least
     /// [`READ_MIN`] of these objects. Otherwise, stops the threads, and counts no more objects until the next
-    /// notification (a batch of events, such as a list).
+    /// notification.
     fn count(&mut self, told: &Object<K>) {
         let ReadCount::Counting { seen, read } = &mut self.read_count else {
             return;

@@ -217,7 +217,6 @@ where
     }
 }
 
-/// Returns whether a change is the addition, update or deletion of a single object.
 fn is_single<K>(change: &Change<K>) -> bool {
     matches!(
         change,

@@ -172,7 +172,6 @@ pub(crate) struct Pruning {
 /// Rules for the members of a JSON map, or of each map in a JSON array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
-    /// Rules for individual members, by member name.
     named: BTreeMap<String, Fate>,
     /// Whether all members that `named` does not contain are removed. If false, they are kept.
     cuts_others: bool,
@@ -241,7 +240,6 @@ impl Pruning {
         self.root = root;
     }
 
-    /// Returns the rules for the top-level members of an object.
     pub(crate) fn members(&self) -> &Members {
         &self.root
     }
@@ -254,8 +252,8 @@ impl Pruning {
 
 /// Writes the pruning rules as text. Two `Pruning` values have the same text only if they are equal.
 ///
-/// `-path` prunes a field. `+path` keeps a field with its whole value. `=path` prunes the fields of a map
-/// that have no rule of their own and no rule for a field inside them. The top-level map has the empty path.
+/// `-path` prunes a field. `+path` keeps a field with its whole value. `=path` prunes all fields of a map
+/// that have no rule at or below them. The empty path means the top-level map.
 impl fmt::Display for Pruning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();
@@ -265,7 +263,7 @@ impl fmt::Display for Pruning {
 }
 
 impl FieldPath {
-    /// Returns this path if the field at this path can be pruned.
+    /// Returns this path if the field can be pruned.
     ///
     /// Managed fields and annotations can always be pruned. All other fields require
     /// [`Cuttable::AllButIdentity`].

@@ -52,8 +52,8 @@ pub trait Queue<K>: Send {
 
     /// Queues a complete list of one source (a reflector). `known` is the current content of the store.
     ///
-    /// The list deletes the objects of the source that it does not contain. [`DeltaFifo`] queues a deletion
-    /// for each of them. With [`InOrder`], the store deletes them when it applies the list.
+    /// Objects of the source that are missing in the list are deleted. [`DeltaFifo`] queues a deletion for
+    /// each missing object. With [`InOrder`], the store deletes the missing objects when the list is applied.
     ///
     /// # Errors
     /// Returns an error if the key function fails for some objects of the list. The queue does not queue
@@ -72,9 +72,10 @@ pub trait Queue<K>: Send {
     /// Removes and returns the next batch, with at most `room` changes. A list in an [`InOrder`] queue is one
     /// change.
     ///
-    /// Returns `None` if the queue is empty. If `room` is zero, returns `None`, or a batch without changes
-    /// that only reports in [`Batch::completes`] that a source's first list has ended. If more than `room`
-    /// changes of one object are queued, the batch may contain only the oldest of these changes.
+    /// Returns `None` if the queue is empty. If `room` is zero, the result is `None` or a batch without
+    /// changes. Such a batch only reports in [`Batch::completes`] that a source's first list has ended. If
+    /// more than `room` changes of one object are queued, the batch may contain only the oldest of these
+    /// changes.
     #[doc(alias = "PopBatch")]
     #[doc(alias = "Pop")]
     #[doc(alias = "ProcessBatchFunc")]
@@ -83,9 +84,9 @@ pub trait Queue<K>: Send {
 
     /// Returns whether the queue preserves the order of changes of different objects.
     ///
-    /// If true, the store is consistent after every applied batch: for each source, it contains the objects
-    /// that existed at one revision. If false, the store is consistent only after all queued changes are
-    /// applied. The default is `false`.
+    /// If true, the store is consistent after every applied batch: for each source, the store contains the
+    /// objects that existed at one revision. If false, the store is consistent only after all queued changes
+    /// are applied. The default is `false`.
     fn keeps_order(&self) -> bool {
         false
     }
@@ -133,7 +134,7 @@ pub struct Batch<K> {
 }
 
 impl<K> Batch<K> {
-    /// Returns the time at which the reflector received the oldest change of this batch, if it was recorded.
+    /// Returns the receive time of the oldest change in this batch, if recorded.
     pub(crate) fn received(&self) -> Option<Instant> {
         self.deltas.iter().filter_map(|delta| delta.received).min()
     }
@@ -212,7 +213,6 @@ pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)
 /// Number of changes of each source's first list that are still in the queue.
 #[derive(Debug, Default)]
 struct Population {
-    /// Number of items of each source's first list that were not popped yet.
     remaining: std::collections::BTreeMap<SourceId, usize>,
 }
 
@@ -221,7 +221,7 @@ impl Population {
         self.remaining.entry(source).or_insert(0);
     }
 
-    /// Records a queued list with `count` items, and returns whether it is the source's first.
+    /// Records a queued list with `count` items. Returns whether the list is the source's first change.
     fn list(&mut self, source: SourceId, count: usize) -> bool {
         let first = !self.remaining.contains_key(&source);
         if first {

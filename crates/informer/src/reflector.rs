@@ -143,7 +143,6 @@ pub enum Error {
     Inconsistent(Arc<Difference>),
 }
 
-/// Returns an object's API version and kind (`found`), followed by the object's name if it has one.
 fn a_kind(found: &str, object: Option<&ObjectName>) -> String {
     object.map_or_else(|| found.to_owned(), |name| format!("{found} {name}"))
 }
@@ -264,8 +263,7 @@ where
 
     /// Deletes this reflector's objects from the store, and then waits without sending requests.
     ///
-    /// The informer calls this method instead of [`run_inside`](Self::run_inside) while the server does not
-    /// serve the kind, and drops the future afterwards. The future completes only if the store rejects the
+    /// Used while the server does not serve the kind. The future completes only if the store rejects the
     /// deletion.
     pub(crate) async fn lie_dormant(mut self) {
         self.report
@@ -306,7 +304,6 @@ impl<K, S: Clone> Reflector<K, S> {
     }
 }
 
-/// A guard that reports on drop that a reflector has stopped.
 pub(crate) struct StoppedGuard(StatusWriter, SourceId);
 
 impl Drop for StoppedGuard {

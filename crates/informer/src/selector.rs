@@ -233,7 +233,8 @@ impl fmt::Display for Requirement {
 // === impl Operator ===
 
 impl Operator {
-    /// Returns whether a label meets the requirement; `label` is its value, or `None` if absent.
+    /// Returns whether an object with this value of the label meets the requirement. `None` is an absent
+    /// label.
     fn matches(&self, label: Option<&str>) -> bool {
         let integer = || label.and_then(|value| value.parse::<i64>().ok());
         match self {

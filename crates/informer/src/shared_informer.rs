@@ -126,10 +126,10 @@ struct Shared<K> {
     room: Arc<Notify>,
     listeners: AtomicU64,
     roster: Arc<Roster<K>>,
-    /// Tracing span of the informer, which is the parent of its handlers' spans.
+    /// Tracing span of the informer. The spans of the handlers are its children.
     span: tracing::Span,
     snapshotter: Option<Arc<Snapshotter<K>>>,
-    /// Sender that is used only to count the changes in the channel from the reflectors to the queue.
+    /// Used only to count the changes in the channel from the reflectors to the queue.
     channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -280,8 +280,9 @@ where
     /// Adds all indices of `indexers`, or none of them if an error occurs. Returns the tokens with which the
     /// indices are read, in the order of `indexers`.
     ///
-    /// The index functions run in the calling task, which yields after every 100 objects; for objects that
-    /// have just changed, they run in the informer's task. The informer delivers events during the call.
+    /// The index functions run in the calling task, which yields after every 100 objects. For objects that
+    /// have just changed, the functions run in the informer's task. The informer delivers events during the
+    /// call.
     ///
     /// # Errors
     /// Returns an error if an index with one of the names exists, or if the informer has stopped.
@@ -397,9 +398,10 @@ impl<K> SharedInformer<K> {
     /// Waits until the cache contains a write. `written` is the revision of the write, or the object that the
     /// write request returned. `deadline` is the maximum time from the first poll of the future.
     ///
-    /// An informer of several namespaces has one revision per namespace. If `written` is an object of which
-    /// the cache contains any version, the method waits only for its namespace, and otherwise for all of
-    /// them. A namespace without changes advances only with bookmarks, about once a minute.
+    /// An informer of several namespaces has one revision per namespace. If `written` is an object and the
+    /// cache contains it in any version, the method waits only for the object's namespace. Otherwise, the
+    /// method waits for all namespaces. A namespace without changes advances only with bookmarks, about once
+    /// a minute.
     ///
     /// # Errors
     /// Returns a [`RevisionError`], whose variants are the causes of a failed wait.
@@ -473,7 +475,6 @@ impl<K> SharedInformer<K> {
         self.shared.roster.status()
     }
 
-    /// Returns the number of sources, each of which is one list and its watch.
     pub(crate) fn sources(&self) -> u32 {
         u32::try_from(self.shared.status.get().sources.len()).unwrap_or(u32::MAX)
     }
@@ -483,7 +484,6 @@ impl<K> SharedInformer<K> {
         self.shared.applied.notified()
     }
 
-    /// Waits until the informer has ended.
     pub(crate) async fn stopped(&self) {
         self.shared.commands.closed().await;
     }

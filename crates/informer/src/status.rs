@@ -373,7 +373,7 @@ impl StatusWriter {
     /// Records that the store has accepted an event or a list with this revision.
     ///
     /// Does not wake tasks that wait for a change of the status, because the method is called for every
-    /// event. These tasks receive the new values when another change wakes them.
+    /// event.
     pub(crate) fn progress(&self, source: SourceId, revision: &ResourceVersion, bookmark: bool) {
         let now = Instant::now();
         self.source(source, |status| {
@@ -387,9 +387,7 @@ impl StatusWriter {
         });
     }
 
-    /// Records the error as the failure of the informer, unless a failure is already recorded.
-    ///
-    /// Returns the recorded failure.
+    /// Records `error`, unless a failure is already recorded. Returns the recorded failure.
     pub(crate) fn fail(&self, error: InformerError) -> Arc<InformerError> {
         let mut first = Arc::new(error);
         self.sender.send_modify(|status| {

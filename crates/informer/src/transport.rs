@@ -144,7 +144,7 @@ pub trait ListerWatcher: Send + Sync + 'static {
         false
     }
 
-    /// Returns a text that identifies the collection of objects that this `ListerWatcher` lists.
+    /// Returns a text that identifies the listed collection of objects.
     ///
     /// The informer saves the text with the cache, and compares it at a [warm start](crate::warm_start).
     /// `ListerWatcher`s of one server that return the same text must list the same objects. With `None`, the
@@ -241,9 +241,9 @@ pub enum Encoding {
     /// Protobuf for the built-in kinds of Kubernetes. A server needs less CPU time for protobuf than for
     /// JSON.
     ///
-    /// Custom resources have no protobuf encoding, and are always requested in JSON. If a server responds with
-    /// JSON although protobuf was requested, or rejects the media type of protobuf, the objects are read as
-    /// JSON.
+    /// Custom resources have no protobuf encoding, and are always requested in JSON. If a server responds
+    /// with JSON although protobuf was requested, or rejects the media type of protobuf, the objects are read
+    /// as JSON.
     Protobuf,
 }
 

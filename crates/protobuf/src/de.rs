@@ -119,16 +119,14 @@ pub fn decode_with<R>(
     }
 }
 
-/// State of the decoding of one object: the options, and how many values and containers the object may still
-/// contain. All deserializers of the object share this state.
+/// State of the decoding of one object, which all deserializers of the object share.
 #[derive(Debug)]
 struct Context<'de> {
     messages: &'static Messages,
     options: Options,
     containers_left: Cell<usize>,
     values_left: Cell<usize>,
-    /// Whether the object contains a message with fields that are not ordered by number, or with several
-    /// values of a field that is neither a list nor a map.
+    /// Whether decoding has found fields in the wrong order, or several values of a single-valued field.
     is_unordered: Cell<bool>,
     type_meta: Option<(&'de str, &'de str)>,
 }
@@ -204,9 +202,7 @@ impl<'de, 'c> Slot<'de, 'c> {
         }
     }
 
-    /// Returns a slot in which the caller stores the values that are nested in `self`, one after the other.
-    ///
-    /// At first, the slot contains `Value::Null`.
+    /// Returns a slot for the values nested in `self`. The slot stores one value at a time, initially null.
     #[inline]
     fn inner(&self) -> Self {
         Self {

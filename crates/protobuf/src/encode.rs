@@ -80,9 +80,8 @@ impl Encoder {
         })
     }
 
-    /// Writes all fields of `message` with the values in `members`.
-    ///
-    /// Returns the number of entries in `members` whose name is the name of a field.
+    /// Writes all fields of `message` with the values in `members`. Returns the number of members with a
+    /// field.
     fn fields(
         &mut self,
         message: &'static Message,
@@ -173,8 +172,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes the fields of a message. If the JSON value is null, writes the fields of the message's zero
-    /// value.
+    /// Writes the fields of a message. A JSON null is written as the message's zero value.
     fn message(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         match (message.form, value) {
             (Form::Object, Value::Null) => self.object(message, &Map::new(), &[]),
@@ -204,11 +202,12 @@ impl Encoder {
         }
     }
 
-    /// Writes a message of [`Form::Either`]: writes the JSON value to one of its two fields.
+    /// Writes a JSON value to one of the two fields of a [`Form::Either`] message.
     ///
-    /// Writes an array to the second field if that field is a list, and an object if that field is a single
-    /// message. In both cases, also writes `true` to a boolean first field, as Go does. Writes any other
-    /// value to the first field.
+    /// The second field receives an array if the field is a list, and an object if the field is a single
+    /// message. The first field receives any other value.
+    ///
+    /// If the second field receives the value, a boolean first field is written as `true`, as in Go.
     fn either(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         let [first, second] = &message.fields[..] else {
             return Ok(());

@@ -1,8 +1,8 @@
 //! Sorts the fields of a message in ascending order of their numbers, with [`sorted`].
 //!
 //! Guarantees: decoding the result yields the same value as Go decodes from the original bytes. List items
-//! keep their order. If a field that is neither a list nor a map occurs several times, only its last value
-//! remains; nested messages are merged instead.
+//! keep their order. Of several values of a single-valued field, only the last value remains. If the values
+//! are messages, they are merged instead.
 
 use crate::{
     error::Reason,
@@ -16,11 +16,11 @@ const DEPTH_MAX: usize = 127;
 
 /// Returns the message with its fields in ascending order of their numbers.
 ///
-/// The result contains no unknown fields. If a field that is neither a list nor a map occurs several times in
-/// `bytes`, the result contains the field once, with the last value or the merged message.
+/// The result contains no unknown fields. A single-valued field that occurs several times in `bytes` occurs
+/// once in the result, with the last value or the merged message.
 ///
-/// Two kinds of nested messages are copied without changes: map entries, and messages for which `messages`
-/// lists no fields, such as quantities.
+/// A map entry keeps all its fields in their order. Messages for which `messages` lists no fields, such as
+/// quantities, are copied without changes.
 pub(crate) fn sorted(
     messages: &'static Messages,
     message: &'static Message,
@@ -43,8 +43,7 @@ struct Sorter {
 impl Sorter {
     /// Appends the sorted fields of the message whose encoding is the concatenation of `parts`.
     ///
-    /// There are several parts if a field that is neither a list nor a map occurs several times in the
-    /// enclosing message.
+    /// There are several parts if a single-valued field occurs several times in the enclosing message.
     fn message(
         &mut self,
         message: &'static Message,

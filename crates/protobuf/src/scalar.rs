@@ -117,7 +117,7 @@ pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
 
 /// Parses a single JSON value, and passes it to the visitor.
 ///
-/// Is faster than [`Scalar::visit`], because it validates the UTF-8 of all strings at once.
+/// This function is faster than [`Scalar::visit`], because it validates the UTF-8 of all strings at once.
 pub(crate) fn visit_text<'de, V: Visitor<'de>>(
     json: &'de [u8],
     visitor: V,

@@ -80,8 +80,7 @@ pub struct Field {
     ///
     /// The usual encoding of each of these values is a single 0 byte.
     pub(crate) is_omitted_if_0: bool,
-    /// Whether Go omits the field from JSON if its value is the floating-point number 0.0, or a nested
-    /// message whose JSON form is null, such as a zero time.
+    /// Whether Go omits the field from JSON if its value is 0.0, or a nested message whose JSON form is null.
     pub(crate) is_omitted_if_null: bool,
     /// 1 plus the index of the nearest preceding field for which
     /// [`is_written_if_missing`](Self::is_written_if_missing) returns true; 0 if there is no such field.

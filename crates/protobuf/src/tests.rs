@@ -49,7 +49,7 @@ pub(super) fn decoded(kind: (&str, &str), raw: &[u8]) -> Result<Value, String> {
 struct Pair {
     api_version: String,
     kind: String,
-    /// The object as in a response body: [`Envelope::MAGIC`], then the envelope, which contains the message.
+    /// A response body: [`Envelope::MAGIC`], and the envelope with the object's message.
     protobuf: Vec<u8>,
     json: Value,
 }

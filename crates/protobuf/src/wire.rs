@@ -55,7 +55,7 @@ pub struct WireFields<'a> {
     rest: &'a [u8],
 }
 
-/// A part of a message: a field and its value, the start of a group, or the end of a group.
+/// A part of a message: a field, the start of a group, or the end of a group.
 enum Part<'a> {
     Field(u32, WireValue<'a>),
     GroupStart(u32),

@@ -49,7 +49,7 @@ pub(crate) fn put(number: u32, value: WireValue<'_>, to: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// Inserts the tag and the length of a field before its value, which starts at the index `start` of `to`.
+/// Inserts the tag and the length of a field before the field's value, which starts at `to[start]`.
 pub(crate) fn put_head(number: u32, start: usize, to: &mut Vec<u8>) {
     let mut head = Vec::with_capacity(HEAD_BYTES_MAX);
     put_length(number, to.len() - start, &mut head);

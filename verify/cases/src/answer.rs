@@ -13,8 +13,8 @@ pub(crate) enum Answer {
     /// The response to a request that prepares the case. The text of the case contains the response only if
     /// the request failed.
     Prepared(Response),
-    /// The command was not carried out, because an earlier command had an unexpected result, or the state
-    /// that the command waited for did not occur in time. The text states the reason.
+    /// The command was not carried out, or the awaited state did not occur in time. The text states the
+    /// reason.
     Impossible(String),
     /// Events of a watch, and how the command ended.
     Events {
@@ -34,7 +34,7 @@ pub(crate) enum Answer {
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) text: String,
-    /// The objects that the field `text` is about, such as the old and the new state of an object.
+    /// The objects that `text` describes, such as the old and the new state of an object.
     pub(crate) objects: Vec<Value>,
 }
 
@@ -46,7 +46,6 @@ pub(crate) struct Response {
     pub(crate) body: Content,
 }
 
-/// The body of a response.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Json(Value),
@@ -68,7 +67,6 @@ pub(crate) enum End {
 }
 
 impl Answer {
-    /// Returns an answer of one line.
     pub(crate) fn line(text: String, objects: Vec<Value>) -> Self {
         Self::Lines {
             lines: vec![Line { text, objects }],
@@ -85,8 +83,6 @@ impl Answer {
     }
 
     /// Returns `false` if the answer shows a mistake in the script of the case.
-    ///
-    /// [`Answer::Prepared`] with an error response and [`Answer::Impossible`] show a mistake.
     pub(crate) fn is_possible(&self) -> bool {
         match self {
             Self::Prepared(response) => response.is_success(),

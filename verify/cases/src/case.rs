@@ -139,7 +139,6 @@ enum Part {
 }
 
 impl Step {
-    /// Returns the lines of the command.
     pub(crate) fn script(&self) -> &str {
         &self.script
     }
@@ -185,7 +184,7 @@ impl Step {
     }
 }
 
-/// Returns whether a block of lines contains a command, and not only prose.
+/// Returns whether a block of lines contains a command.
 fn is_step(block: &str) -> bool {
     block.lines().any(|line| line.starts_with(COMMAND))
 }

@@ -23,8 +23,7 @@ pub(crate) enum Command {
     Set { variable: String, pointer: String },
     /// Starts, reads or stops an informer.
     Informer(InformerCommand),
-    /// Makes all revisions before the current one too old for lists, and for watches that are not served from
-    /// a watch cache.
+    /// Makes all revisions before the current one too old for lists, and for watches without a watch cache.
     Compact,
     /// Allows a user to list and watch a resource in the namespace of the case.
     Allow { user: String, resource: String },
@@ -50,17 +49,17 @@ pub(crate) enum Wanted {
     UntilEnd,
     /// All events until the marked event, including it. Then the client ends the watch.
     ///
-    /// The object of the marked event has the label `marked`, and the label's value is the name of the watch.
-    /// The bookmarks that a server sends from time to time are skipped.
+    /// The object of the marked event has the label `marked` with the name of the watch. The bookmarks that a
+    /// server sends from time to time are skipped.
     UntilMarked,
 }
 
 /// Header that states how many copies of the command's body the request contains.
 ///
-/// With this header, a case can send a body of a million bytes, which would be too long for a case file.
+/// With this header, a case can send a body that would be too long for a case file.
 const REPEAT: &str = "body-repeat";
 
-/// Header that contains the body of the request in hexadecimal digits, for bodies that are not UTF-8.
+/// Header with the request's body in hexadecimal digits. Used for bodies that are not UTF-8.
 const HEX: &str = "body-hex";
 
 impl Command {

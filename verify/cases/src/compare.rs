@@ -175,7 +175,7 @@ impl Arguments {
 
 /// Returns `script`, then the different lines of `expected` after `-`, and those of `found` after `+`.
 ///
-/// The equal lines at the start and at the end of the two texts are omitted.
+/// Equal lines at the start and at the end are omitted.
 pub(crate) fn report(script: &str, expected: &str, found: &str) -> String {
     let mut text = script.to_owned();
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();

@@ -1,7 +1,8 @@
 //! Reads the intentional differences between the embedded server and kube-apiserver, and writes the document
 //! that describes them.
 //!
-//! Guarantees: [`FILE`] names exactly the cases whose files contain another response for the embedded server.
+//! Guarantees: [`FILE`] names exactly the cases whose files contain a separate response of the embedded
+//! server.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -55,8 +56,7 @@ pub(crate) fn cases(divergences: &Divergences) -> BTreeSet<&str> {
     cases.map(String::as_str).collect()
 }
 
-/// Checks that `divergences` names exactly the cases whose files contain another response for the embedded
-/// server. Runs no server.
+/// Checks that `divergences` names exactly the cases with a separate response of the embedded server.
 ///
 /// # Errors
 /// Returns an error if `divergences` omits such a case or names any other case. Also returns an error if a

@@ -36,19 +36,19 @@ use crate::{
 /// Time limit of each wait: for the sync, the next event, a status, or the end of all tasks.
 const WAIT_MAX: Duration = Duration::from_secs(6);
 
-/// Time for which the check at the end of a case waits for a surplus event of a handler.
+/// Maximum wait for an unread event of a handler at the end of a case.
 const MORE: Duration = Duration::from_millis(50);
 
 /// Pause between two counts of the tasks that are left.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// First and maximum pause before a retry, much shorter than the defaults, so that a case does not take long.
+/// First and maximum pause before a retry. Both are much shorter than the defaults, so that cases run fast.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(40));
 
 /// Maximum time that a watch waits for the cache to accept a change. The informer then closes the watch.
 const FULL_STORE: Duration = Duration::from_millis(200);
 
-/// Maximum number of events that a handler has received and the case has not read.
+/// Maximum number of received events of a handler that the case has not read.
 const UNREAD_MAX: usize = 1000;
 
 /// Members of an object that a case's output shows, in addition to some members of `metadata`.
@@ -115,12 +115,14 @@ impl Informer {
         })
     }
 
-    /// Runs one command on the informer. `last` is the last response body, or the object of the last event,
-    /// that the case has read. It is null if this body was not JSON.
+    /// Runs one command on the informer.
+    ///
+    /// `last` is the last response body or event object that the case has read, or null if the body was not
+    /// JSON.
     ///
     /// # Errors
-    /// Returns an error if the command is invalid, for example because it names an unknown handler, or if a
-    /// task of the informer still runs after the command has stopped the informer.
+    /// Returns an error if the command is invalid, for example because it names an unknown handler. Also
+    /// returns an error if a task still runs after the informer was stopped.
     pub(crate) async fn act(
         &mut self,
         action: &Action,
@@ -382,7 +384,7 @@ fn described(status: &status::Status) -> String {
     format!("{synced}, {activity}{}", last_error(status))
 }
 
-/// Returns `; last error: ` followed by the informer's last error, or an empty text if there is no error.
+/// Returns the informer's last error with a prefix, or an empty text if there is no error.
 fn last_error(status: &status::Status) -> String {
     let error = status.last_error().map(|error| error_text(error));
     error.map_or_else(String::new, |error| format!("; last error: {error}"))

@@ -2,7 +2,6 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// A command for the informer `informer`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct InformerCommand {
     pub(crate) informer: String,
@@ -11,15 +10,20 @@ pub(crate) struct InformerCommand {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Starts the informer.
     Start(Options),
     /// Registers a handler. A slow handler finishes an event only after the case has read the previous event.
     /// The buffer of a slow handler holds one event. A full buffer blocks the informer.
-    Handler { handler: String, is_slow: bool },
+    Handler {
+        handler: String,
+        is_slow: bool,
+    },
     /// Waits until the cache contains the first list.
     Synced,
     /// Reads events that a handler has received.
-    Seen { handler: String, wanted: Seen },
+    Seen {
+        handler: String,
+        wanted: Seen,
+    },
     /// Reads all objects in the cache.
     Store,
     /// Waits until the status has this activity, and reads the status.
@@ -72,8 +76,9 @@ pub(crate) enum Activity {
 }
 
 impl InformerCommand {
-    /// Parses a command from its first word, the rest of its first line, and its further lines. Returns `None`
-    /// if the word is no command for informers.
+    /// Parses a command from its first word, the rest of its first line, and its further lines.
+    ///
+    /// Returns `None` if the word is no command for informers.
     ///
     /// # Errors
     /// Returns an error that names the part that is missing or unknown.

@@ -22,7 +22,6 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy in front of `server`.
     pub(crate) async fn start(server: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -36,7 +35,6 @@ impl Proxy {
         })
     }
 
-    /// Returns the address for clients.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }

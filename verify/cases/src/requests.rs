@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
 /// Number of programs that run at the same time.
 const AT_ONCE: usize = 8;
 
-/// Number of different programs that a run shortens and prints.
+/// Maximum number of programs with a difference that a run shortens and prints.
 const PRINTED: usize = 60;
 
 /// What the programs of a run have shown.
@@ -68,8 +68,7 @@ struct Totals {
     statuses: BTreeMap<(String, u16), usize>,
     /// Number of intentional differences, by name.
     known: BTreeMap<&'static str, usize>,
-    /// The first unintentional difference of each program, with the program's seed. Programs without such a
-    /// difference are not included.
+    /// The seed and the first unintentional difference of each program that has such a difference.
     different: Vec<(u64, Difference)>,
     /// The seeds of programs that could not be run, with the reason.
     broken: Vec<(u64, String)>,
@@ -78,9 +77,9 @@ struct Totals {
 impl Arguments {
     /// Runs random programs, which are sequences of requests, on kube-apiserver and on the embedded server.
     ///
-    /// Returns whether all programs could be run, and both servers sent the same responses, except for known
-    /// differences. With `planted`, returns whether the comparison detected each deliberate defect. With
-    /// `print`, only prints the programs, and returns true.
+    /// Returns true if all programs could be run and showed only known differences. With `planted`, returns
+    /// true if the comparison detected each deliberate defect. With `print`, only prints the programs, and
+    /// returns true.
     ///
     /// # Errors
     /// Returns an error if a server does not start, or if a program can't be run again to shorten it. With
@@ -149,11 +148,10 @@ impl Arguments {
     }
 }
 
-/// Runs the program of `seed`, a random sequence of requests. If the servers respond differently, removes
-/// parts of the program that are not needed for a difference. Known differences do not count.
+/// Runs the random program of `seed`. If it shows an unintentional difference, removes parts of the program
+/// that are not needed for such a difference.
 ///
-/// Returns the shortened program and its difference. If the whole program shows no such difference, returns
-/// the whole program and `None`.
+/// Returns the remaining program and its difference, if any.
 fn shortest(
     runtime: &Runtime,
     sides: &Sides,

@@ -1,8 +1,7 @@
 //! Runs the commands of a case on a server, and returns the answers.
 //!
-//! Each case has a namespace of its own, which the run creates first. The name of the namespace is derived
-//! from the name of the case, and is the value of the variable `$ns`. The value of the variable `$guest` is
-//! the token of a user without permissions.
+//! Each case runs in a new namespace, whose name is the value of the variable `$ns`. The value of the
+//! variable `$guest` is the token of a user without permissions.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -27,8 +26,7 @@ use crate::{
 /// Time limit of a response. A busy kube-apiserver responds within 5 s.
 const RESPONSE_MAX: Duration = Duration::from_secs(30);
 
-/// Maximum time for which a case waits for the next event of a watch, or for the expected status of a
-/// request that it repeats.
+/// Maximum wait for the next event of a watch, or for the expected status of a repeated request.
 const EVENT_MAX: Duration = Duration::from_secs(6);
 
 /// Pause between two repetitions of a request.
@@ -46,8 +44,7 @@ const BOOKMARKS: &str = "allowWatchBookmarks=true";
 /// Maximum length of a namespace, in characters.
 const NAMESPACE_MAX: usize = 63;
 
-/// Value of the header `Authorization` in the script of a case. For a request with this value, the program
-/// does not send the header.
+/// Value of the header `Authorization` in a case. A request with this value is sent without the header.
 const NO_AUTHORIZATION: &str = "none";
 
 struct Run<'a> {
@@ -55,14 +52,12 @@ struct Run<'a> {
     variables: BTreeMap<String, String>,
     watches: BTreeMap<String, Watch>,
     informers: BTreeMap<String, Informer>,
-    /// Whether a wait for a status or for an informer has ended without success. If so, later waits are
-    /// skipped.
+    /// Whether a wait for a status or for an informer has failed. Later waits are then skipped.
     is_late: bool,
     /// The last response body, or the object of the last event. Null if the body was not JSON.
     last: Value,
 }
 
-/// An open watch.
 struct Watch {
     body: BodyStream<Body>,
     buffer: BytesMut,
@@ -209,7 +204,6 @@ impl Run<'_> {
         }
     }
 
-    /// Runs a command on an informer.
     async fn inform(&mut self, command: &InformerCommand) -> Result<Answer> {
         let InformerCommand { informer, action } = command;
         if let Action::Start(options) = action {

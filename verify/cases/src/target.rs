@@ -85,7 +85,6 @@ const UNKNOWN_TOKEN: &str = "unknown-token";
 const GUEST: &str = "guest";
 
 impl Target {
-    /// Starts the server and connects to it.
     pub(crate) async fn start(self) -> Result<Connection> {
         match self {
             Self::Embedded => embedded().await,
@@ -115,8 +114,9 @@ impl Connection {
         }
     }
 
-    /// Makes all revisions before the current one too old for lists, and for watches that are not served
-    /// from a watch cache. All cases use the same server, so this affects every case that runs at this time.
+    /// Makes all revisions before the current one too old for lists, and for watches without a watch cache.
+    ///
+    /// All cases use the same server, so this affects every case that runs at this time.
     pub(crate) async fn compact(&self) -> Result<()> {
         match &self.server {
             Running::Embedded { server, .. } => server.faults().expire_history(),
@@ -165,12 +165,9 @@ impl Connection {
 
     /// Starts the two [`CONTROLLERS`] of a real server, and waits until each has deleted a test object.
     ///
-    /// The deletions show that both controllers work.
-    ///
-    /// The controllers run until [`stop_controllers`](Self::stop_controllers).
-    ///
-    /// For the embedded server, the method does nothing, because this server deletes the contents of
-    /// namespaces itself and has no garbage collector.
+    /// The controllers run until [`stop_controllers`](Self::stop_controllers). For the embedded server, the
+    /// method does nothing, because this server deletes the contents of namespaces itself and has no garbage
+    /// collector.
     pub(crate) async fn start_controllers(&self) -> Result<()> {
         let Running::Real { server } = &self.server else {
             return Ok(());
@@ -185,7 +182,6 @@ impl Connection {
         work.context("the controllers do nothing")?
     }
 
-    /// Ends the controllers, if they run.
     pub(crate) async fn stop_controllers(&self) {
         if let Running::Real { server } = &self.server {
             server.lock().await.stop_controllers();
@@ -224,7 +220,6 @@ async fn until_missing(client: &Client, path: &str) -> Result<()> {
     }
 }
 
-/// Sends a POST request, and returns the body of the response.
 async fn post(client: &Client, path: &str, body: &Value) -> Result<Value> {
     let request = Request::post(path).header(CONTENT_TYPE, "application/json");
     let response = client.request_text(request.body(serde_json::to_vec(body)?)?);
@@ -332,8 +327,8 @@ fn definition() -> Value {
     })
 }
 
-/// Returns a client that sends each request once. By default, kube's client repeats a request after the
-/// responses 429, 503 and 504.
+/// Returns a client that sends each request once. kube's default client repeats a request after the responses
+/// 429, 503 and 504.
 fn client(mut config: Config) -> Result<Client> {
     config.default_retry = false;
     Ok(Client::try_from(config)?)

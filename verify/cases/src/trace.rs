@@ -60,7 +60,7 @@ struct Names {
     /// Revisions of objects, in ascending order.
     revisions: Vec<u128>,
     uids: BTreeMap<String, usize>,
-    /// Generated names, and their texts.
+    /// Generated names, and the texts that replace them.
     generated: BTreeMap<String, String>,
 }
 
@@ -105,9 +105,7 @@ fn is_bookmark(event: &Value) -> bool {
     event["type"] == "BOOKMARK"
 }
 
-/// Returns whether `value` is a list or a table.
-///
-/// The revision in a list or table is the revision of the server's state, not of one object.
+/// Returns whether `value` is a list or a table, whose revision is that of the server's state.
 fn is_list(value: &Value) -> bool {
     // An empty list of metadata has the items `null`.
     let items = value.get("items");
@@ -254,11 +252,9 @@ impl Names {
         }
     }
 
-    /// Replaces the values that differ between runs, such as uids, in the member `metadata` of an object, a
-    /// list or a bookmark. The table in the module's documentation lists the replacements.
+    /// Replaces the values in `metadata` that differ between runs, as listed in the module's documentation.
     ///
-    /// `is_state` is true for a list or a bookmark. Their revision is that of the server's state, not of one
-    /// object.
+    /// `is_state` is true for a list or a bookmark, whose revision is that of the server's state.
     fn metadata(&self, metadata: &Value, is_state: bool) -> Value {
         let mut renamed = self.renamed(metadata, false);
         if let Some(revision) = revision(metadata) {

@@ -26,7 +26,7 @@ pub(crate) const KIND: usize = 0;
 /// Maximum time that [`Informed::agrees`] waits until the cache and the handler agree with the server.
 const HEALED: Duration = Duration::from_secs(20);
 
-/// For each object name, the number that is stored in the object, and the object's revision.
+/// The number stored in each object, and the object's revision, by object name.
 type States = BTreeMap<String, (u64, u64)>;
 
 /// A running informer of config maps, and the events that its handler has received.
@@ -85,8 +85,8 @@ impl Informed {
     /// Waits until the cache and the handler agree with `server`.
     ///
     /// # Errors
-    /// Returns an error if the cache or the handler still differs from `server` after the time [`HEALED`], if
-    /// an event contradicted earlier events, or if the cache contains an object that can't be read.
+    /// Returns an error if the cache or the handler still differs after the time [`HEALED`], or if an event
+    /// contradicted earlier events. Also returns an error if a cached object can't be read.
     pub(crate) async fn agrees(&self, server: &States) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -122,7 +122,7 @@ impl Informed {
     }
 }
 
-/// Returns an object's name, the number that is stored in the object, and the object's revision.
+/// Returns an object's name, stored number and revision.
 ///
 /// # Errors
 /// Returns an error if this program did not write the object.

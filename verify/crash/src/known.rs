@@ -3,9 +3,8 @@
 //!
 //! A pending write is a request whose response has not been received.
 //!
-//! Guarantees: an object has at most one pending write, because each object has only one writer, and a writer
-//! waits for the response to a write before it sends the next write. An object therefore has at most two
-//! possible states.
+//! Guarantees: an object has at most one pending write and therefore at most two possible states. Each object
+//! has only one writer. A writer waits for the response to a write before it sends the next write.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +26,7 @@ struct History {
     open: Open,
 }
 
-/// The pending write of one object, if any. No response has been received, so the server may or may not have
-/// stored this write.
+/// The pending write of one object, which the server may or may not have stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Open {
     /// No write is pending.
@@ -52,8 +50,7 @@ impl Known {
 
     /// Records that the server acknowledged a write.
     ///
-    /// `value` is a pair: the number stored in the object, and the object's new revision. It is `None` for a
-    /// deletion.
+    /// `value` contains the number in the object and the object's new revision. It is `None` for a deletion.
     pub(crate) fn done(&mut self, key: &Key, value: Option<(u64, u64)>) {
         let history = self.0.entry(key.clone()).or_default();
         history.acknowledged = value;
@@ -98,10 +95,9 @@ impl Known {
         })
     }
 
-    /// Returns the last acknowledged state of each object of a kind, except deleted objects.
+    /// Returns the acknowledged number and revision of each existing object of a kind, by object name.
     ///
-    /// `kind` is an index in [`KINDS`](crate::object::KINDS). Each key of the map is an object's name. Each
-    /// value is the number stored in the object, and the object's revision.
+    /// `kind` is an index in [`KINDS`](crate::object::KINDS).
     pub(crate) fn of_kind(&self, kind: usize) -> BTreeMap<String, (u64, u64)> {
         let of_kind = self.0.iter().filter(|(key, _)| key.kind == kind);
         of_kind
@@ -109,10 +105,10 @@ impl Known {
             .collect()
     }
 
-    /// Returns the object with the highest revision in the last acknowledged states, and this revision.
+    /// Returns the acknowledged object with the highest revision, and this revision.
     ///
     /// # Errors
-    /// Returns an error if no object exists in the last acknowledged states.
+    /// Returns an error if no acknowledged object exists.
     pub(crate) fn newest(&self) -> Result<(Key, u64)> {
         let there = self.0.iter();
         let there = there.filter_map(|(key, history)| Some((key, history.acknowledged?.1)));
@@ -142,8 +138,8 @@ mod tests {
         }
     }
 
-    /// Returns the expected states of one object for a test. The last acknowledged write stored the number 1
-    /// at revision 5. The pending write is `open`.
+    /// Returns an object's expected states: the acknowledged number 1 at revision 5, and the pending write
+    /// `open`.
     fn known(open: Open) -> Known {
         let mut known = Known::default();
         known.tried(&key("a"), Some(1));

@@ -63,10 +63,9 @@ impl Revisions {
         (after + 1..=last).find(|revision| !self.changes.contains_key(revision))
     }
 
-    /// Returns the revisions of the changes to objects of one kind that clients have received.
+    /// Returns the revisions after `after`, up to `last`, of the received changes to objects of one kind.
     ///
-    /// The revisions are greater than `after` and at most `last`. `kind` is an index in
-    /// [`KINDS`](crate::object::KINDS).
+    /// `kind` is an index in [`KINDS`](crate::object::KINDS).
     pub(crate) fn between(&self, kind: usize, after: u64, last: u64) -> Vec<u64> {
         if after >= last {
             return Vec::new();

@@ -41,26 +41,26 @@ const WRITERS: usize = 4;
 /// Number of writes that each writer completes before a [`Moment::Calm`] kill, at which no write is pending.
 const CALM_WRITES: usize = 10;
 
-/// Maximum number of times that the server is killed until the checks detect one planted server bug.
+/// Maximum number of kills until the checks must detect a planted server bug.
 const BUG_LIVES: u64 = 60;
 
 /// Number of kills in a full run. A run with at least this number must increase every counter in
 /// [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
-/// Number of server processes after which a client makes the database file large and mostly empty again.
+/// Interval, in server processes, at which a client makes the database file large and mostly empty.
 ///
 /// The following server processes compact the file during their start.
 const BLOATED_EVERY: u64 = 100;
 
-/// Number of consecutive server processes that are killed during their start, after the database file was
-/// made large and mostly empty. The kills can interrupt the compaction of the file.
+/// Number of server processes that are killed during their start, after the database file was made large. The
+/// kills can interrupt the compaction of the file.
 const BLOATED_STARTS: u64 = 8;
 
 /// Maximum time from a server process's start to its kill.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// Number of server processes after which the informers are compared with the acknowledged writes again.
+/// Interval, in server processes, at which the informers are compared with the acknowledged writes.
 ///
 /// The comparison is omitted if the server process is killed during its start.
 const COMPARED_EVERY: u64 = 10;
@@ -336,13 +336,13 @@ impl Lives {
         Ok(following)
     }
 
-    /// Checks that the change of each revision was received, in the response to a watch, a write or a list.
+    /// Checks that the change of each revision was received from a watch, a write or a list.
     ///
     /// Checks only the revisions that all watchers cover. A watcher covers the revisions after its last list,
     /// up to its last event or bookmark.
     ///
-    /// This check detects a lost deletion event. [`Watcher::check`] does not, because only the lost event
-    /// contains the deletion's revision.
+    /// This check detects a lost deletion event. [`Watcher::check`] does not detect it, because only the lost
+    /// event contains the deletion's revision.
     fn find_gap(&self) -> Result<()> {
         let begun = self.watchers.iter().map(Watcher::begun).max();
         let last = self.watchers.iter().map(Watcher::last).min();

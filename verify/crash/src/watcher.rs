@@ -207,8 +207,7 @@ impl Watcher {
 /// Returns a kind's objects and the list's revision, or `None` if the request fails.
 ///
 /// # Errors
-/// Returns an error if the response lacks the member `items` or a revision, or if [`Seen::read`] rejects an
-/// object.
+/// Returns an error if the response is no valid list, or if [`Seen::read`] rejects an object.
 pub(crate) async fn list(client: &Client, kind: usize) -> Result<Option<(Vec<Seen>, u64)>> {
     let request = Request::builder()
         .uri(KINDS[kind].collection)

@@ -21,9 +21,9 @@ use crate::{
 /// Maximum number of sequences per batch for an oracle, a Go process with client-go.
 const AT_ONCE: usize = 250;
 
-/// Maximum number of sequences per batch if client-go sends HTTP requests, to which this program responds.
+/// Maximum number of sequences per batch if this program responds to client-go's HTTP requests.
 ///
-/// The oracle then receives one sequence at a time.
+/// An oracle then receives one sequence at a time.
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.
@@ -34,8 +34,8 @@ pub(crate) struct Bench {
 /// The result of the comparisons of one component, over all seeds of a run.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// How often each behavior of the library, such as "Pop of an empty queue", and each intentional
-    /// difference from client-go occurred.
+    /// Counts of the library's behaviors, such as "Pop of an empty queue", and of the intentional
+    /// differences.
     pub(crate) coverage: Coverage,
     /// The sequences with an unintentional difference or a violated guarantee, in the order of their seeds.
     pub(crate) findings: Vec<Finding>,
@@ -65,11 +65,10 @@ impl Bench {
 
     /// Runs one sequence per seed on the library and on client-go, and compares the answers.
     ///
-    /// The sequences run in batches. With `first_only`, the run ends after the first batch with a finding
-    /// ([`Tally::findings`]).
+    /// The sequences run in batches. With `first_only`, the run ends after the first batch with a finding.
     ///
     /// # Errors
-    /// Returns an error if the oracle, the Go process of a client-go version, has ended.
+    /// Returns an error if an oracle has ended.
     pub(crate) fn run(
         &mut self,
         component: &Component,
@@ -102,11 +101,10 @@ impl Bench {
         Ok(tally)
     }
 
-    /// Replaces the sequence of a finding with a shorter sequence for which the comparison still fails, if
-    /// there is one.
+    /// Replaces the sequence of a finding with a shorter sequence that still fails, if there is one.
     ///
     /// # Errors
-    /// Returns an error if an oracle, the Go process of a client-go version, has ended.
+    /// Returns an error if an oracle has ended.
     pub(crate) fn shrink(
         &mut self,
         component: &Component,
@@ -122,7 +120,7 @@ impl Bench {
     /// Formats a finding's operations with the answers of the library and of client-go.
     ///
     /// # Errors
-    /// Returns an error if an oracle, the Go process of a client-go version, has ended.
+    /// Returns an error if an oracle has ended.
     pub(crate) fn show(
         &mut self,
         component: &Component,
@@ -169,7 +167,7 @@ impl Bench {
     /// Returns the answers of the library and of client-go to one sequence.
     ///
     /// # Errors
-    /// Returns an error if an oracle, the Go process of a client-go version, has ended.
+    /// Returns an error if an oracle has ended.
     pub(crate) fn tell_one(
         &mut self,
         component: &Component,
@@ -249,10 +247,7 @@ impl Told {
         outcomes.collect()
     }
 
-    /// Returns the failure of the comparison, if any.
-    ///
-    /// If the comparison fails for several versions of client-go, returns the failure for the newest of
-    /// them.
+    /// Returns the failure for the newest version of client-go whose comparison fails, if any.
     pub(crate) fn failure(&self, component: &Component, sequence: &Sequence) -> Option<Failure> {
         let outcomes = self.outcomes(component, sequence);
         outcomes

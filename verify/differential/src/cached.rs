@@ -98,7 +98,7 @@ pub(crate) fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
     format!("[{}]{initial}", deltas.join(", "))
 }
 
-/// Returns the name of the delta's type in the coverage report, which counts the tested cases.
+/// Returns the name of the delta's type in the coverage report.
 pub(crate) fn delta_label(delta: &Delta<K>) -> &'static str {
     match &delta.kind {
         DeltaKind::Added(_) => "delta Added",

@@ -17,8 +17,7 @@ pub(crate) struct Outcome {
     pub(crate) compared: usize,
     /// Names of the intentional differences, each with the index of its operation.
     pub(crate) accepted: Vec<(usize, &'static str)>,
-    /// The first failure, if any: a guarantee of the library that its answers violate, or a difference from
-    /// client-go that is not intentional.
+    /// The first unintentional difference from client-go or violated guarantee, if any.
     pub(crate) failure: Option<Failure>,
 }
 

@@ -26,11 +26,9 @@ pub(crate) struct Component {
     ///
     /// The tested sequences must cover each of them.
     pub(crate) behaviours: &'static [&'static str],
-    /// Returns the intentional differences, if any, that explain why the library's and client-go's answers to
-    /// an operation differ.
+    /// Returns the intentional differences that explain different answers to an operation, if any.
     pub(crate) recognise: fn(&Moment<'_>) -> Option<Accepted>,
-    /// Returns the guarantee that a step of the library violates, if any. The result does not depend on
-    /// client-go's answer.
+    /// Returns the guarantee that a step of the library violates, if any.
     pub(crate) must_not: fn(&Step) -> Option<&'static str>,
 }
 
@@ -43,15 +41,13 @@ pub(crate) struct Moment<'a> {
     pub(crate) sequence: &'a Sequence,
     /// The index of the operation whose answers differ.
     pub(crate) at: usize,
-    /// The library's results, one per operation of `sequence`. Each [`Step`] contains the answer to one
-    /// operation.
+    /// The library's results, one per operation of `sequence`.
     pub(crate) ours: &'a [Step],
-    /// The answers of one version of client-go. `None` for an operation that it does not support.
+    /// The answers of one version of client-go. `None` for an operation that this version does not support.
     pub(crate) theirs: &'a [Option<Answer>],
 }
 
-/// The name or names of the intentional differences that explain why the library's and client-go's answers to
-/// one operation differ.
+/// The intentional differences that explain different answers to one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
     /// One intentional difference. The comparison continues with the next operation.
@@ -74,12 +70,12 @@ impl Moment<'_> {
         &self.ours[self.at].answer
     }
 
-    /// Returns client-go's answer, or `None` if the compared version of client-go lacks the operation.
+    /// Returns client-go's answer, or `None` for an unsupported operation.
     pub(crate) fn their(&self) -> Option<&Answer> {
         self.theirs[self.at].as_ref()
     }
 
-    /// Returns whether the behavior with this name occurred when the library ran the operation.
+    /// Returns whether the library showed this behavior in the operation.
     pub(crate) fn saw(&self, behaviour: &str) -> bool {
         self.ours[self.at].seen.contains(&behaviour)
     }
@@ -91,8 +87,7 @@ impl Moment<'_> {
     }
 }
 
-/// Always returns `None`. This is the [`must_not`](Component::must_not) of components without guarantees to
-/// check.
+/// The [`must_not`](Component::must_not) function of components without guarantees.
 pub(crate) fn nothing_more(_: &Step) -> Option<&'static str> {
     None
 }

@@ -30,8 +30,7 @@ pub(crate) struct Coverage {
     compared: Counts<(Version, &'static str)>,
     /// Number of occurrences of each intentional difference, by name.
     accepted: Counts<&'static str>,
-    /// Maps each behavior to the intentional differences that occurred in operations with this behavior,
-    /// with their counts.
+    /// For each behavior, the counts of the intentional differences in operations with this behavior.
     differing: BTreeMap<&'static str, Counts<&'static str>>,
 }
 
@@ -72,7 +71,6 @@ impl Coverage {
         }
     }
 
-    /// Returns the number of sequences recorded in this run.
     pub(crate) fn sequences(&self) -> usize {
         self.lengths.len()
     }
@@ -87,8 +85,7 @@ impl Coverage {
         self.compared.of(&(version, behaviour))
     }
 
-    /// Returns the names of the intentional differences from client-go that occurred in operations with the
-    /// library behavior `behaviour`.
+    /// Returns the names of the intentional differences in operations with this behavior.
     pub(crate) fn divergences(&self, behaviour: &str) -> Vec<&'static str> {
         let counts = self.differing.get(behaviour).into_iter();
         counts
@@ -97,7 +94,7 @@ impl Coverage {
             .collect()
     }
 
-    /// Returns how often each intentional difference from client-go occurred, by the difference's name.
+    /// Returns how often each intentional difference occurred, by name.
     pub(crate) fn accepted(&self) -> &Counts<&'static str> {
         &self.accepted
     }
@@ -109,7 +106,7 @@ impl Coverage {
         lengths.get(lengths.len() / 2).copied().unwrap_or_default()
     }
 
-    /// Returns a message for each reason why the coverage of this run is not sufficient.
+    /// Returns a message for each reason why the coverage is not sufficient.
     pub(crate) fn findings(&self, component: &Component, origin: Origin) -> Vec<String> {
         let mut findings = self
             .seen
@@ -127,9 +124,7 @@ impl Coverage {
     }
 }
 
-/// Returns the names of the behaviors that the library showed in one operation, without duplicates.
-///
-/// Also returns `verb`, the name of the operation.
+/// Returns `verb` and the behaviors that the library showed in one operation, without duplicates.
 fn behaviours(verb: &'static str, step: &Step) -> Vec<&'static str> {
     let mut behaviours = step.seen.clone();
     behaviours.push(verb);

@@ -20,10 +20,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// The comparison of the two queues.
-///
-/// Defines how random sequences of operations are drawn, how the library's queue runs them, and which
-/// differences from client-go are intentional.
+/// The comparison of the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`.
 pub(crate) const COMPONENT: Component = Component {
     name: "delta_fifo",
     draw,
@@ -37,11 +34,10 @@ pub(crate) const COMPONENT: Component = Component {
 
 const KNOWN: &str = "known";
 const EMIT_REPLACED: &str = "emit_replaced";
-/// Name of a setting of a generated sequence of operations. With this setting, some operations put popped
-/// deltas back into the queue. Only client-go 0.32 supports such operations.
+/// Option of a test sequence: some operations put popped deltas back into the queue. Only client-go 0.32
+/// supports such operations.
 const REQUEUE: &str = "requeue";
-/// Name of a setting of a generated sequence of operations. If a sequence has this setting, its `pop`
-/// operations call `pop_batch` instead of `pop_unit`.
+/// Option of a test sequence: `pop` operations call `pop_batch` instead of `pop_unit`.
 const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a queued key";
@@ -342,7 +338,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         })
     }
 
-    /// Records for the coverage report which behaviors a `replace` with the objects `names` covers.
+    /// Records the behaviors of a `replace` with the objects `names`, for the coverage report.
     ///
     /// Must be called before the `replace`.
     fn see_list(&mut self, names: &[ObjectName]) {

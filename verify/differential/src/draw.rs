@@ -41,7 +41,6 @@ impl Draw {
         self.random.usize(LENGTH)
     }
 
-    /// Returns a random number in `range`.
     pub(crate) fn number(&mut self, range: std::ops::RangeInclusive<u64>) -> u64 {
         self.random.u64(range)
     }
@@ -116,9 +115,7 @@ impl Operation {
         }
     }
 
-    /// Returns the operation with a numeric argument.
-    ///
-    /// The verb determines whether the number is a duration or a count, and the unit of the number.
+    /// Returns the operation with a numeric argument. The verb determines the number's meaning and unit.
     pub(crate) fn number(self, number: u64) -> Self {
         Self { number, ..self }
     }

@@ -1,9 +1,9 @@
 //! Compares the library's `InOrder` queue with client-go's `cache.RealFIFO`, by running the same random
 //! operations on both queues.
 //!
-//! If a test sequence has the option [`ATOMIC`], `RealFIFO` stores a whole list or a whole resync as one
-//! queue entry, as in client-go's informers. Otherwise, the sequence contains no lists, resyncs or bookmarks,
-//! because `RealFIFO` without this option handles them differently from `InOrder`.
+//! If a test sequence has the option [`ATOMIC`], `RealFIFO` stores a whole list or resync as one queue entry,
+//! as in client-go's informers. Without this option, `RealFIFO` handles lists, resyncs and bookmarks
+//! differently from `InOrder`. The sequence then contains none of them.
 
 use harness::draw::Choose as _;
 use kube_informer::{

@@ -251,10 +251,7 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     }
 }
 
-/// Returns the intentional difference that explains why the library's store and client-go's store report
-/// different revisions.
-///
-/// Returns `None` if no intentional difference explains it.
+/// Returns the intentional difference that explains the different revisions of the two stores, if any.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

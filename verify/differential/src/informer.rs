@@ -3,12 +3,12 @@
 //! Each of the two informers lists and watches a simulated server of its own. The operations of a test
 //! sequence change both servers in the same way.
 //!
-//! In a sequence with the option [`DELTA_FIFO`], the library's informer uses a `DeltaFifo`, and is compared
-//! with client-go 0.32. In all other sequences, it uses an `InOrder` queue, and is compared with client-go
-//! 0.37, whose informers use `RealFIFO`.
+//! In a sequence with the option [`DELTA_FIFO`], the library's informer uses a `DeltaFifo`. The informer is
+//! compared with client-go 0.32. In all other sequences, the informer uses an `InOrder` queue. The informer
+//! is compared with client-go 0.37, whose informers use `RealFIFO`.
 //!
-//! The answer to an operation contains all changes since the previous answer: whether the informer has
-//! synced, the revision and the objects of the store, and the events of every handler.
+//! The answer to an operation contains all changes since the previous answer. Examples are the sync, the
+//! revision and the objects of the store, and the events of every handler.
 //!
 //! Retry delays are not compared. The order of events of different objects is compared only after the
 //! operations in [`IN_ORDER`].
@@ -311,8 +311,8 @@ impl Drawing<'_> {
 
 /// Returns the parts of an answer's text, without the events for which `differs` returns `true`.
 ///
-/// The parts are separated by `; `. A part of the form `handler: event, event` contains the events of one
-/// handler; it is omitted if no event remains. Other parts are unchanged.
+/// The parts are separated by `; `. A part `handler: event, event` contains the events of one handler. This
+/// part is omitted if no event remains.
 ///
 /// The arguments of `differs` are a handler's name and an event.
 fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String> {
@@ -406,9 +406,10 @@ mod tests {
         Operation::new("stray").about(thing)
     }
 
-    /// Returns the intentional difference that explains why `ours` and `theirs` differ, if any.
+    /// Returns the intentional difference between the library's answer `ours` and client-go's answer
+    /// `theirs`.
     ///
-    /// `ours` is the library's answer to the last operation, and `theirs` is client-go's answer.
+    /// Both are answers to the last operation.
     fn recognised(
         flags: &[&'static str],
         operations: Vec<Operation>,

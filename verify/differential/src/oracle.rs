@@ -55,8 +55,7 @@ pub(crate) trait Counterpart {
     /// Returns an error if the line is malformed.
     fn hear(&mut self, line: &str) -> Result<Option<String>>;
 
-    /// Ends the sequence. Adds the data that `self` recorded for each operation to the operation's answer,
-    /// and returns the answers.
+    /// Ends the sequence. Adds the recorded data of each operation to the answer of the operation.
     ///
     /// `answers` has one element per operation.
     fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
@@ -151,8 +150,8 @@ impl Oracle {
 
     /// Runs one sequence on client-go, with `counterpart` as the API server of client-go.
     ///
-    /// The oracle process sends each request of client-go as a line of text, and `counterpart` responds. The
-    /// process also sends a line when an operation or its second part is due, and when client-go has closed a
+    /// The oracle process sends each request of client-go as a line of text, and `counterpart` responds.
+    /// Further lines report that an operation or its second part is due, or that client-go has closed a
     /// response body.
     ///
     /// # Errors

@@ -45,8 +45,7 @@ bugs! {
 pub(crate) trait Inner: Queue<K> {
     /// Returns whether the queue contains changes of this object.
     ///
-    /// Only the bug `QueuedOnlyDeleteIgnored` of `DeltaFifo` uses the result. An `InOrder` queue always
-    /// returns false.
+    /// Only a bug of `DeltaFifo` uses the result, so an `InOrder` queue always returns false.
     fn has(&self, name: &ObjectName) -> bool;
 }
 
@@ -70,7 +69,6 @@ pub(crate) struct Faulty<Q> {
 }
 
 impl<Q: Inner> Faulty<Q> {
-    /// Creates a queue with the planted bug `bug` from the correct queue `inner`.
     pub(crate) fn new(inner: Q, bug: Bug) -> Self {
         Self {
             inner,
@@ -148,8 +146,7 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
     }
 }
 
-/// The operations of a `DeltaFifo` that [`Queue`] does not contain. Implemented for the correct `DeltaFifo`,
-/// and for [`Faulty`], which adds a planted bug.
+/// The operations of a `DeltaFifo` that [`Queue`] does not contain.
 pub(crate) trait Fifo: Queue<K> {
     /// Returns the `DeltaFifo` without the planted bug.
     fn inner(&self) -> &DeltaFifo<K>;
@@ -199,8 +196,7 @@ impl Fifo for Faulty<DeltaFifo<K>> {
     }
 }
 
-/// The operation of an `InOrder` queue that [`Queue`] does not contain. Implemented for the correct
-/// `InOrder`, and for [`Faulty`], which adds a planted bug.
+/// The operation of an `InOrder` queue that [`Queue`] does not contain.
 pub(crate) trait Ordered: Queue<K> {
     /// Returns `has_synced` of the queue. With a planted bug, the result can be true too early.
     fn synced(&self) -> bool;
@@ -227,7 +223,6 @@ pub(crate) struct Restless<Q> {
 }
 
 impl<Q> Restless<Q> {
-    /// Creates a queue with the planted bug `UnchangedToldToAll` from the correct queue `inner`.
     pub(crate) fn new(inner: Q) -> Self {
         Self {
             inner,
@@ -273,8 +268,7 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
     }
 }
 
-/// The operations of a store in test sequences. Implemented for the correct store, and for [`FaultyStore`],
-/// which adds a planted bug.
+/// The operations of a store in test sequences.
 pub(crate) trait Store {
     /// Returns the handle that reads the store.
     fn read(&self) -> &Indexer<K>;
@@ -305,7 +299,6 @@ pub(crate) struct FaultyStore<S> {
 }
 
 impl<S: Store> FaultyStore<S> {
-    /// Creates a store with the planted bug `bug` from the correct store `inner`.
     pub(crate) fn new(inner: S, bug: Bug) -> Self {
         let before = inner.read().snapshot();
         Self {
@@ -374,7 +367,6 @@ struct Asked {
 }
 
 impl<S> FaultySource<S> {
-    /// Creates a source that forwards requests to `inner`, with or without a planted bug.
     pub(crate) fn new(inner: S, bug: Option<Bug>) -> Self {
         Self {
             inner,

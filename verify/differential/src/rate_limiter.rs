@@ -150,8 +150,9 @@ pub(crate) fn limiter(draw: &mut Draw, depth: u32) -> Limiter {
 
 /// Returns `base`, or three times `base` if `base` is a power of two.
 ///
-/// With a power of two, one of client-go's delays is 2^63 ns. It overflows to a negative delay on amd64, because
-/// client-go compares it with the largest `int64` as a floating point number, and both are then equal.
+/// With a power of two, one of client-go's delays is 2^63 ns, which overflows to a negative delay on amd64.
+/// client-go's overflow check misses this delay, because 2^63 and the largest `int64` are equal as floating
+/// point numbers.
 fn not_power_of_two(base: u64) -> u64 {
     if base.is_power_of_two() {
         3 * base

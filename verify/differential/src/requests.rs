@@ -4,9 +4,9 @@
 //! revisions are equal.
 //!
 //! A test sequence consists of operations, which change objects or inject faults. The answer to an operation
-//! contains all requests that the reflector sent after the operation, and then the content of the store. For
-//! each request, the answer also contains the response, and the pause before the request. Only the minimum
-//! length of a pause is compared, because both reflectors add a random time to each pause.
+//! contains all requests that the reflector sent after the operation, and the content of the store. For each
+//! request, the answer contains the response and the pause before the request. Only the minimum length of a
+//! pause is compared, because both reflectors add a random time to each pause.
 
 mod alignment;
 mod conversation;
@@ -116,7 +116,7 @@ const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2
 
 /// Failures that the server can inject: error statuses and a connection reset.
 ///
-/// client-go's REST client itself retries a request after any of these failures, except those in the first
+/// client-go's REST client itself retries a request after these failures, except after the first
 /// [`UNREPEATED`] entries.
 const REFUSALS: [&str; 9] = [
     "410",
@@ -135,7 +135,7 @@ const UNREPEATED: usize = 6;
 
 /// Error statuses with which the server rejects watch requests, but not lists.
 ///
-/// The server rejects watch requests also with the failures in [`REFUSALS`].
+/// The server also rejects watch requests with the failures in [`REFUSALS`].
 const WATCH_REFUSALS: [&str; 2] = ["401", "502"];
 
 fn draw(draw: &mut Draw) -> Sequence {
@@ -205,8 +205,7 @@ fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> 
 
 /// Adds random object changes to an operation that ends the watch.
 ///
-/// The ended watch does not deliver the events of these changes. Therefore, the reflector can receive the
-/// changes only through a list or a new watch.
+/// The reflector can receive these changes only through a list or a new watch.
 fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     let changes = draw.number(1..=4);
     let batch = (0..changes).map(|_| {
@@ -270,8 +269,7 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// Text in an answer that separates the requests after the first turn of an operation from the requests
-/// after the second turn.
+/// Text in an answer between the requests after an operation's first turn and those after its second turn.
 ///
 /// A turn is a part of an operation, after which virtual time passes. An operation has one or two turns.
 /// Each turn can inject faults, and the first turn can also change objects.

@@ -34,11 +34,11 @@ const SHOWN: usize = 3;
 
 /// Minimum number of seeds in a full run.
 ///
-/// A full run fails if one of the intentional differences that [`divergences::FILE`] lists for the compared
-/// component never occurs.
+/// A full run of a component fails if [`divergences::FILE`] lists an intentional difference of the component
+/// that never occurs.
 const FULL_RUN: usize = 1000;
 
-/// Maximum number of seeds with which the command tries to find one planted bug.
+/// Maximum number of seeds that are tried to find one planted bug.
 const BUG_SEEDS: u64 = 500;
 
 /// The arguments of the command line.
@@ -63,11 +63,10 @@ pub(crate) struct Arguments {
     counts: bool,
 }
 
-/// Compares the library with client-go. With `--planted`, tests instead whether the comparison finds planted
+/// Compares the library with client-go. With `--planted`, checks instead that the comparison finds planted
 /// bugs, which are deliberate defects.
 ///
-/// Returns `true` if all comparisons and checks passed. With `--planted`, returns `true` if all planted bugs
-/// were found.
+/// Returns `true` if all checks passed.
 ///
 /// # Errors
 /// Returns an error if a program that runs client-go fails, or if a file can't be read or written.
@@ -185,11 +184,10 @@ impl Judge<'_> {
     }
 }
 
-/// Returns a message for each difference that the comparison treated as intentional, but that
-/// [`divergences::FILE`] does not list for the component.
+/// Compares the accepted differences with the list of intentional differences in [`divergences::FILE`].
 ///
-/// If `complete` (the run has at least [`FULL_RUN`] seeds), also returns a message for each difference that
-/// the file lists for the component but that never occurred.
+/// Returns a message for each accepted difference that the file does not list for the component. If
+/// `complete`, also returns a message for each listed difference that never occurred.
 fn strays(
     component: &Component,
     divergences: &Divergences,

@@ -15,9 +15,7 @@ pub(crate) struct Sequence {
     pub(crate) component: &'static str,
     /// The enabled options of the component, such as `streaming`.
     pub(crate) flags: Vec<&'static str>,
-    /// The rate limiter that the component uses, if any.
     pub(crate) limiter: Option<Limiter>,
-    /// The operations in the order in which they run.
     pub(crate) operations: Vec<Operation>,
 }
 
@@ -47,8 +45,7 @@ pub(crate) struct Thing {
     pub(crate) key: String,
     /// Resource version of the object; empty if the object has none.
     pub(crate) revision: String,
-    /// Maps the name of each index or label to the object's values in this index or label, separated by
-    /// commas.
+    /// Maps the name of an index or label to the object's values, separated by commas.
     pub(crate) values: BTreeMap<&'static str, String>,
 }
 
@@ -57,15 +54,14 @@ pub(crate) struct Thing {
 pub(crate) struct Limiter {
     /// The kind of the rate limiter, such as `bucket`.
     pub(crate) kind: &'static str,
-    /// A duration in nanoseconds. It depends on `kind`: base delay (`exponential`), fast delay
-    /// (`fast_slow`), time per token (`bucket`) or maximum wait (`max_wait`).
+    /// A duration in nanoseconds: base delay (`exponential`), fast delay (`fast_slow`), time per token
+    /// (`bucket`) or maximum wait (`max_wait`).
     pub(crate) first: u64,
-    /// A duration in nanoseconds. It depends on `kind`: maximum delay (`exponential`) or slow delay
-    /// (`fast_slow`).
+    /// A duration in nanoseconds: maximum delay (`exponential`) or slow delay (`fast_slow`).
     pub(crate) second: u64,
     /// A count: number of fast attempts (`fast_slow`) or burst (`bucket`).
     pub(crate) count: u32,
-    /// The rate limiters that a limiter of the kind `max_of` or `max_wait` contains. Empty for other kinds.
+    /// The rate limiters inside a `max_of` or `max_wait` limiter. Empty for other kinds.
     pub(crate) inner: Vec<Limiter>,
 }
 
@@ -82,9 +78,8 @@ pub(crate) enum Answer {
 /// The library's answer to one operation, and the behaviors that the library showed, for the coverage report.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    /// The answer, which is compared with client-go's answer.
     pub(crate) answer: Answer,
-    /// Names of the behaviors that the library showed in this operation, such as "Pop of an empty queue".
+    /// Names of the behaviors, such as "Pop of an empty queue".
     pub(crate) seen: Vec<&'static str>,
 }
 
@@ -96,12 +91,10 @@ impl Sequence {
 }
 
 impl Answer {
-    /// Creates an answer from a text.
     pub(crate) fn said(text: impl Into<String>) -> Self {
         Self::Said(text.into())
     }
 
-    /// Creates the answer of an operation that succeeded.
     pub(crate) fn ok() -> Self {
         Self::said("ok")
     }

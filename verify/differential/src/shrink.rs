@@ -7,9 +7,7 @@ use crate::{compare::Failure, sequence::Sequence};
 
 /// A sequence for which the comparison of the library with client-go failed.
 pub(crate) struct Finding {
-    /// The seed from which the sequence was generated.
     pub(crate) seed: u64,
-    /// The failing sequence, which [`shrink`] shortens.
     pub(crate) sequence: Sequence,
     /// The first difference between the library and client-go, or the first violated guarantee.
     pub(crate) failure: Failure,

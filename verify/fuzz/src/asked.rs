@@ -95,7 +95,7 @@ async fn answer(mut server: Server, request: Request<Bytes>) -> Answer {
     answer
 }
 
-/// Returns whether `path`, which can contain percent-encoded characters, starts with `/openapi`.
+/// Returns whether `path` starts with `/openapi`, also in percent-encoding.
 fn is_openapi(path: &str) -> bool {
     let decoded = form_urlencoded::parse(path.as_bytes()).next();
     decoded.is_some_and(|(path, _)| path.starts_with("/openapi"))
@@ -110,8 +110,8 @@ fn is_strategic(request: &Request<Bytes>) -> bool {
         && kind.is_some_and(|kind| kind.starts_with(b"application/strategic-merge-patch+json"))
 }
 
-/// Bodies of responses that are no `Status`, as Go's HTTP server sends them: for an unknown path, and for a
-/// path with an invalid escape.
+/// Bodies that Go's HTTP server sends instead of a `Status`: for an unknown path, and for a path with an
+/// invalid escape.
 const PLAIN: [&str; 2] = ["404 page not found\n", "400 Bad Request"];
 
 /// Returns whether Kubernetes also returns code 500 with this message for invalid input.
@@ -130,8 +130,8 @@ fn is_known_500(message: &str) -> bool {
 /// - A response with code 400 or higher must be a failure `Status` with the same code and a message, unless
 ///   its body is one of [`PLAIN`].
 /// - Codes 500 and higher are invalid, with three exceptions: 501 with reason `NotImplemented`, 504 with
-///   reason `Timeout`, and 500 without a reason. The last is valid only for a strategic merge patch or a
-///   message that [`is_known_500`] accepts.
+///   reason `Timeout`, and 500 without a reason. Code 500 requires a strategic merge patch, or a message that
+///   [`is_known_500`] accepts.
 fn check(answer: &Answer, is_strategic: bool) {
     let Answer { code, json, .. } = answer;
     let body = String::from_utf8_lossy(&answer.body);

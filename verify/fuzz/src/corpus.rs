@@ -1,7 +1,6 @@
 //! Reads the corpus of a fuzz target, which consists of files with initial inputs.
 //!
-//! The module also creates the folder into which the target's runs write inputs. It does not create or mutate
-//! inputs.
+//! The module also creates the folder for the inputs that a run writes.
 
 use std::{fs, path::PathBuf};
 
@@ -27,10 +26,10 @@ pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// Returns the folder to which a run of `target` writes the files `current` and `failure`.
+/// Returns the folder in which a run of `target` writes the files `current` and `failure`. Creates the folder
+/// if it is missing.
 ///
-/// `current` contains the input that the run currently executes. `failure` contains the shortened input that
-/// failed. Creates the folder if it is missing.
+/// `current` contains the input that currently runs. `failure` contains the shortened input that failed.
 ///
 /// # Errors
 /// Returns an error if the folder can't be created.

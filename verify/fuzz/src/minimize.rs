@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use harness::shrink::leave_out;
 
-/// Maximum number of changed inputs that are tried while one input is minimized.
+/// Maximum number of changed inputs that are tried for one input.
 const TRIES: usize = 4_000;
 
 /// Returns the shortest failing input found, with irrelevant bytes replaced by `a`.

@@ -1,6 +1,4 @@
 //! Creates new inputs by applying a few small random mutations to existing inputs.
-//!
-//! This module does not run the inputs.
 
 use fastrand::Rng;
 use harness::draw::Choose as _;

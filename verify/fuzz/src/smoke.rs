@@ -31,8 +31,7 @@ const INPUT_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Effort {
     pub(crate) seed: u64,
     pub(crate) runs: u32,
-    /// Time since the start of the run after which the run starts no further mutated input; `None` for no
-    /// limit.
+    /// Time limit, after which the run starts no further mutated input.
     pub(crate) time: Option<Duration>,
 }
 
@@ -103,7 +102,7 @@ struct Smoke<'a> {
 /// reached.
 ///
 /// With a planted bug, runs only the mutated inputs. Aborts the process if an input takes longer than
-/// [`INPUT_MAX`]. If `watched` is true, writes each input to a file before the target runs on the input.
+/// [`INPUT_MAX`]. If `watched` is true, writes each input to a file before running the target.
 ///
 /// # Errors
 /// Returns an error if the target has no corpus, or if a file can't be read or written.

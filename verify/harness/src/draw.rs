@@ -6,9 +6,8 @@ use fastrand::Rng;
 
 /// A random number generator with methods that draw choices.
 ///
-/// The percentages in calls of [`chance`](Choose::chance) and [`subset`](Choose::subset) do not affect the
-/// state of the generator after the call. A changed percentage therefore does not by itself change later
-/// choices.
+/// A changed percentage in a call of [`chance`](Choose::chance) or [`subset`](Choose::subset) does not by
+/// itself change later choices.
 pub trait Choose {
     /// Returns the random number generator.
     fn random(&mut self) -> &mut Rng;

@@ -49,7 +49,7 @@ pub enum Origin {
 impl Selection {
     /// Returns the selected sets of seeds, each with the option that selected it.
     ///
-    /// Calls `fixed` for the fixed seeds, only if the option `--fixed` is set.
+    /// Calls `fixed` only if the option `--fixed` is set.
     ///
     /// # Errors
     /// Returns the error of `fixed`.
@@ -76,7 +76,7 @@ pub struct Fixed<J> {
     pub all: Range<u64>,
     /// Further seeds that every run with `--fixed` covers, because they found a defect in the past.
     ///
-    /// `J` is a list of seeds, or a map of such lists by tested component.
+    /// `J` is a list of seeds, or a map from the tested component to a list of seeds.
     #[serde(default)]
     pub joined: J,
 }

@@ -4,10 +4,9 @@ use std::ops::Range;
 
 /// Removes as many elements as possible from an input, such that the input still fails.
 ///
-/// `length` is the number of elements. In each attempt, this function calls the closure `without` with a
-/// range of element indexes. If the input also fails without this range, the closure must remove the range
-/// and return the number of remaining elements. Otherwise, the closure must leave the input unchanged and
-/// return `None`.
+/// `length` is the number of elements. Each attempt calls `without` with a range of element indexes. If the
+/// input still fails without these elements, `without` must remove them, and return the number of remaining
+/// elements. Otherwise, `without` must leave the input unchanged, and return `None`.
 ///
 /// # Errors
 /// Returns the first error of `without`, which ends the search.

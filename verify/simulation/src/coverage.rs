@@ -25,7 +25,6 @@ impl Seen {
         self.0.count(what(table, name));
     }
 
-    /// Adds the counts of another simulated run to these counts.
     pub(crate) fn add(&mut self, other: Self) {
         self.0.add_all(other.0);
     }

@@ -1,8 +1,7 @@
 //! Defines the faults that simulated runs inject into the server, and the permitted recovery times.
 //!
-//! The table [`KINDS`] contains all kinds of faults. A kind has a fault plan, which is a text that the server
-//! parses and executes. A kind also has a recovery time. After all faults have ended, the informer must
-//! recover within this time.
+//! The table [`KINDS`] contains all kinds of faults. A kind has a fault plan, which the server executes. A
+//! kind also has a recovery time. After all faults have ended, the informer must recover within this time.
 
 use std::time::Duration;
 
@@ -25,9 +24,9 @@ pub(crate) const FROZEN: &str = "watch frozen";
 /// Name of the fault after which watches frozen by [`FROZEN`] continue, without loss of events.
 pub(crate) const THAWED: &str = "watch thawed";
 
-/// Name of the fault that sends an event with an object state that the informer's cache already contains.
+/// Name of the fault that sends the current state of an object again.
 ///
-/// The state is current, but its revision is older than the newest revision that the watch has reported.
+/// The state's revision is older than the newest revision that the watch has reported.
 pub(crate) const OLD_OBJECT: &str = "old object sent again";
 
 /// Maximum recovery time, in seconds, after two consecutive failures.
@@ -41,7 +40,6 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     /// Maximum seconds from the end of all faults until the cache equals the server's state.
     pub(crate) heals_within: u64,
-    /// Effect of the fault on the events that the informer receives.
     pub(crate) harm: Harm,
     /// Returns a random fault plan of this kind.
     pub(crate) draw: fn(&mut Rng) -> String,
@@ -54,12 +52,12 @@ pub(crate) enum Harm {
     None,
     /// The server sends a wrong or repeated event.
     ///
-    /// The informer must recover even if its consistency check, which compares the cache with the server, is
-    /// off.
+    /// The informer must recover even without the consistency check, which compares the cache with the
+    /// server.
     Lies,
     /// The server drops or reorders events.
     ///
-    /// The informer recovers only if its consistency check, which compares the cache with the server, is on.
+    /// The informer recovers only with the consistency check.
     Loses,
     /// The server is restored to an older state and a lower revision.
     PutsBack,
@@ -140,9 +138,9 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
     Kind { harm, ..kind }
 }
 
-/// Number of requests that a fault affects if the fault must not end before all faults are cleared.
+/// Number of affected requests for a fault that must last until all faults are cleared.
 ///
-/// An informer sends fewer requests than this number until all faults are cleared.
+/// An informer sends fewer requests until then.
 const WITHOUT_END: u32 = 60;
 
 /// All kinds of faults.

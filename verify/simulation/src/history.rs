@@ -1,6 +1,4 @@
 //! Records the events that a handler receives, and checks that the events of each object are consistent.
-//!
-//! This module does not compare the events with the server's state.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -21,7 +19,7 @@ pub(crate) struct History(Arc<Mutex<Heard>>);
 struct Heard {
     /// Last delivered state of each object that has not been deleted.
     state: States,
-    /// Copy of `state` from when the handler received `Event::Synced`; `None` before that event.
+    /// Copy of `state` from the time of `Event::Synced`; `None` before that event.
     at_sync: Option<States>,
     /// Resync period of the handler; zero disables resyncs.
     every: Duration,
@@ -29,16 +27,15 @@ struct Heard {
     since: Option<Instant>,
     /// Whether `Added` events before `Event::Synced` may have `in_initial_list: false`.
     ///
-    /// They may if the informer lists several namespaces separately, or if the handler has a filter.
+    /// True if the informer lists several namespaces separately, or if the handler has a filter.
     begins_early: bool,
-    /// Whether an update may have equal old and new objects, because of an injected fault; see
-    /// [`History::lied`].
+    /// Whether an update may have equal old and new objects; see [`History::lied`].
     lied: bool,
     lines: Vec<String>,
-    /// Description of the first inconsistent event; `None` if all events were consistent.
+    /// Description of the first inconsistent event.
     wrong: Option<String>,
     events: u32,
-    /// Number of resync events that the handler has received, per object.
+    /// Number of received resync events per object.
     resynced: BTreeMap<ObjectName, u32>,
     /// Whether a callback of the handler is running.
     telling: bool,
@@ -61,8 +58,7 @@ impl History {
         })))
     }
 
-    /// Returns an event handler that records its events in this history. `handler` contains the settings of
-    /// the event handler, such as the time for which it sleeps after each event.
+    /// Returns an event handler with the settings in `handler`, which records its events in this history.
     pub(crate) fn listening(&self, handler: &Handler) -> Listening {
         Listening {
             history: self.clone(),
@@ -71,14 +67,10 @@ impl History {
         }
     }
 
-    /// Returns the last delivered state of each object that has not been deleted.
     pub(crate) fn state(&self) -> States {
         self.0.lock().state.clone()
     }
 
-    /// Returns a copy of [`History::state`] from when the handler received `Event::Synced`.
-    ///
-    /// Returns `None` before that event.
     pub(crate) fn at_sync(&self) -> Option<States> {
         self.0.lock().at_sync.clone()
     }
@@ -104,8 +96,8 @@ impl History {
 
     /// Permits updates whose old and new objects are equal.
     ///
-    /// Must be called if the server sends wrong or repeated events, loses or reorders events, or returns to
-    /// an older state. Each of these faults can cause such updates.
+    /// Must be called if a fault can cause such updates: wrong, repeated, lost or reordered events, or a
+    /// return to an older state.
     pub(crate) fn lied(&self) {
         self.0.lock().lied = true;
     }
@@ -132,7 +124,7 @@ impl History {
 
 /// Event handler that records each event, and then sleeps for `pause`.
 ///
-/// It panics if the number of recorded events is a multiple of `panics`; 0 disables panics.
+/// Panics after every `panics` events; 0 disables panics.
 pub(crate) struct Listening {
     history: History,
     pause: Duration,
@@ -170,9 +162,9 @@ impl Drop for Telling<'_> {
 }
 
 impl Heard {
-    /// Records an event, and returns the number of events that have been recorded so far.
+    /// Records an event, and returns the number of events so far.
     ///
-    /// If the event is the first one that is inconsistent with the earlier events, also records the error.
+    /// Also records the description of the first inconsistent event.
     fn hear<K: Resource>(&mut self, event: &Event<K>) -> u32 {
         self.events += 1;
         let line = show(event);
@@ -235,8 +227,10 @@ impl Heard {
         Ok(())
     }
 
-    /// Counts a resync event of an object. Returns an error if the object has had more resyncs than resync
-    /// periods have passed since the registration of the handler.
+    /// Counts a resync event of an object.
+    ///
+    /// Returns an error if the object has had more resyncs than resync periods have passed since the
+    /// handler's registration.
     fn hear_again(&mut self, name: &ObjectName) -> Result<(), &'static str> {
         let times = self.resynced.entry(name.clone()).or_default();
         *times += 1;

@@ -20,7 +20,6 @@ pub(crate) const NAMES: usize = 5;
 pub(crate) struct Life {
     /// Seed of the random generator that selects the settings and the steps before the run starts.
     pub(crate) seed: u64,
-    /// Initial settings of the server and of the informer.
     pub(crate) setting: Setting,
     /// The steps, each with its index before the run was shortened.
     pub(crate) steps: Vec<(usize, Step)>,
@@ -31,7 +30,6 @@ pub(crate) struct Life {
 pub(crate) struct Setting {
     /// Seed of all random choices of the server and the informer.
     pub(crate) rng: u64,
-    /// Rust type of the objects in the informer's cache.
     pub(crate) store: Store,
     /// Number of received objects after which the cache creates its compression dictionary.
     ///
@@ -41,9 +39,7 @@ pub(crate) struct Setting {
     pub(crate) lazy: bool,
     /// Whether the informer requests protobuf instead of JSON.
     pub(crate) protobuf: bool,
-    /// Selection of the objects that the informer observes.
     pub(crate) scope: Scope,
-    /// Type of the queue for changes that are not yet applied to the cache.
     pub(crate) queue: Queue,
     /// Capacity of the queue, in changes.
     pub(crate) capacity: usize,
@@ -59,7 +55,6 @@ pub(crate) struct Setting {
     pub(crate) watch_cache: Option<usize>,
     /// The objects that exist on the server before the informer starts.
     pub(crate) objects: Vec<Key>,
-    /// Action that ends the run.
     pub(crate) end: End,
 }
 
@@ -119,11 +114,8 @@ pub(crate) struct Key {
 pub(crate) enum Step {
     /// Lets virtual time pass.
     Pass(Duration),
-    /// Changes objects on the server.
     Change(Change),
-    /// Injects a fault into the server.
     Fault(Fault),
-    /// Performs an action of the program that uses the informer.
     User(Act),
 }
 
@@ -157,12 +149,11 @@ pub(crate) struct Written {
 pub(crate) enum Act {
     /// Registers an event handler with these settings.
     Join(Handler),
-    /// Removes a handler other than the first. Does nothing if there is no such handler.
+    /// Removes a handler other than the first, if there is one.
     ///
-    /// The removable handlers are in the order of their registration. The number in this variant, modulo the
-    /// number of removable handlers, is the index of the removed handler among them.
+    /// The number, modulo the number of removable handlers, is the index of the removed handler among the
+    /// removable handlers, in the order of registration.
     Leave(usize),
-    /// Adds an index to the informer.
     AddIndex,
     /// Removes the index that `AddIndex` has added, if it exists.
     RemoveIndex,
@@ -232,7 +223,6 @@ impl Key {
         NAMESPACES[self.namespace]
     }
 
-    /// Returns the namespace and the name of the object.
     pub(crate) fn object_name(self) -> ObjectName {
         ObjectName::new(Some(self.namespace()), &format!("p{}", self.name))
     }

@@ -30,7 +30,7 @@ const FIXED: &str = "verify/simulation/seeds.toml";
 /// Maximum number of failed runs that are shortened and printed with their steps.
 const SHOWN: usize = 3;
 
-/// Minimum number of runs for the check that all required behaviors, such as faults, occurred.
+/// Minimum number of runs for the check that all required behaviors occurred.
 ///
 /// In fewer runs, a behavior can be missing or rare by chance.
 const FULL_RUN: usize = 500;

@@ -6,9 +6,8 @@ use harness::shrink::leave_out;
 
 use crate::{life::Life, world::Wrong};
 
-/// Removes from `life` the steps that are not needed for a failure.
-///
-/// Returns the failure of the shortened run.
+/// Removes from `life` the steps that are not needed for a failure, and returns the failure of the shortened
+/// run.
 ///
 /// `wrong` is the failure of the unshortened run. `judge` simulates a run, and returns its failure, if any.
 pub(crate) fn shrink(

@@ -30,9 +30,8 @@ pub(crate) struct Truth {
     /// A server that is restored to an older revision assigns the later revisions a second time. A revision
     /// can therefore have several entries.
     seen: BTreeMap<u64, Vec<States>>,
-    /// Objects that existed when the informer started, and have not changed since.
-    ///
-    /// The simulation checks that a synced informer has all of them.
+    /// Objects that existed when the informer started, and have not changed since. A synced informer must
+    /// have all of these objects.
     lasting: States,
 }
 
@@ -151,7 +150,6 @@ impl Truth {
         self.lasting = on_server(server, setting);
     }
 
-    /// Returns the objects that existed when the informer started and have not changed since.
     pub(crate) fn lasting(&self) -> &States {
         &self.lasting
     }
@@ -181,9 +179,7 @@ impl Truth {
         Some(seen.iter().any(|states| part(states, namespace) == *have))
     }
 
-    /// Returns the state that was recorded for `revision`, or the last one if several states were recorded.
-    ///
-    /// Returns `None` if no state was recorded for this revision.
+    /// Returns the last state that was recorded for `revision`, if any.
     pub(crate) fn at(&self, revision: u64) -> Option<&States> {
         self.seen.get(&revision)?.last()
     }

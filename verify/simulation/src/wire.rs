@@ -24,10 +24,10 @@ use self::{
     pace::{Asked, Pace},
 };
 
-/// JSON member that marks a watch event that repeats the current state of an object.
+/// JSON member of watch events that repeat the current state of an object.
 ///
-/// The revision of this state is older than the newest revision that the watch has reported. The informer
-/// ignores the member.
+/// The state's revision is older than the newest revision that the watch has reported. The informer ignores
+/// the member.
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
 
 /// Returns whether a line of a watch response is a `MODIFIED` event that contains [`OLD_OBJECT`].
@@ -130,9 +130,9 @@ pub(crate) struct Watched<S> {
 impl<S> Watched<S> {
     /// Wraps `source`, and records its requests and response bodies in `wire`.
     ///
-    /// `compared` is whether the informer periodically compares its cache with the server. If `compared` is
-    /// false, `wire` records an error when a list or a streaming list directly follows a watch event that
-    /// [`OLD_OBJECT`] marks. Such an event must not cause a list, but a comparison can cause one.
+    /// `compared` is whether the informer periodically compares its cache with the server. Such a comparison
+    /// can cause a list. Without comparisons, `wire` records an error if a list directly follows an event
+    /// that [`OLD_OBJECT`] marks.
     pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
         let pace = Arc::new(Mutex::new(Pace::new(compared)));
         Self { source, wire, pace }
@@ -198,9 +198,7 @@ struct Body {
     converter: Option<Converter>,
     /// Checker of the order and backoff of the requests.
     ///
-    /// The checker is `None` unless the body is the response to a watch or to a streaming list.
-    ///
-    /// For each line, the body reports to the checker whether the line is an event that [`OLD_OBJECT`] marks.
+    /// Only the responses to watches and streaming lists have a checker.
     pace: Option<Arc<Mutex<Pace>>>,
     /// Whether this is a streaming list whose final bookmark has not arrived.
     is_listing: bool,
@@ -212,8 +210,7 @@ struct Body {
 }
 
 impl Body {
-    /// Reports each line that `chunk` completes to [`Pace`], the checker of the requests' order and backoff.
-    /// Does nothing if the body has no such checker.
+    /// Reports each line that `chunk` completes to the checker [`Pace`], if the body has one.
     fn read_lines(&mut self, chunk: &[u8]) {
         let Some(pace) = &self.pace else {
             return;

@@ -47,9 +47,8 @@ const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
 /// Maximum recovery time, after all faults have ended, of an informer that lists in pages.
 ///
-/// The list's revision can expire before the watch opens. The recovery then includes two backoff pauses of
-/// up to 60 s. If a fault of the run has a longer maximum recovery time, that time applies instead. If
-/// handlers can block the informer, [`HELD_UP`] is added.
+/// The list's revision can expire before the watch opens. The recovery then includes two backoff pauses of up
+/// to 60 s each.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
 /// Description of a property that a simulated run has violated.
@@ -60,7 +59,6 @@ pub(crate) type Wrong = String;
 pub(crate) struct Outcome {
     /// Description of the first violated property; `None` if the run passed.
     pub(crate) wrong: Option<Wrong>,
-    /// Number of occurrences of each behavior that the run has exercised.
     pub(crate) seen: Seen,
     /// One line per request, and per event that a handler received.
     pub(crate) trace: Vec<String>,
@@ -105,10 +103,10 @@ struct World<'a, K> {
     reads: JoinSet<Result<(), Wrong>>,
     /// Whether the server has had a state that `truth` has not recorded.
     ///
-    /// This happens if the deletion of a namespace deletes several objects: the server deletes them one by
-    /// one, and `truth` records only the state after the last deletion.
+    /// For example, the server deletes the objects of a namespace one by one, but `truth` records only the
+    /// state after the last deletion.
     gaps: bool,
-    /// Names of the past faults, such as "event lost", because of which some checks are skipped.
+    /// Names of past faults that disable some checks, such as "event lost".
     harm: BTreeSet<&'static str>,
     /// Objects in the cache that failed to decode when they were read, each with the time of the read.
     unreadable: Vec<(Instant, Object<K>)>,

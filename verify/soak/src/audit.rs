@@ -1,11 +1,11 @@
 //! Reads the audit logs of kube-apiserver, and compares them with the requests that [`Wire`]s observed.
 //!
 //! Guarantees:
-//! - A list or watch in an audit log is an error if no wire observed it, if the wire observed a different
-//!   kind of request or another error status under the same audit id, or if the logs contain it twice. In
-//!   each of these cases, a layer between the wire and the server has sent, changed or repeated a request.
-//! - A request that a wire observed with a successful response is an error if no log contains it. Empty logs
-//!   are therefore also reported as errors.
+//! - Each list or watch of an informer in an audit log must match a request that a wire observed. The audit
+//!   id, the kind and an error status must be the same, and the logs must contain the request only once.
+//!   Otherwise, a layer between the wire and the server has sent, changed or repeated a request.
+//! - Each request that a wire observed with a successful response must be in a log. Empty logs are therefore
+//!   also reported as errors.
 //!
 //! kube-apiserver writes the start of a request to the log before it handles the request.
 
@@ -66,7 +66,7 @@ pub(crate) struct Audited {
     pub(crate) requests: usize,
     /// Number of responses by status.
     pub(crate) statuses: BTreeMap<u16, usize>,
-    /// The contradictions to the wires.
+    /// Descriptions of the contradictions between the logs and the wires.
     pub(crate) wrong: Vec<String>,
 }
 
@@ -208,8 +208,7 @@ mod tests {
 
     /// Compares one line of an audit log with a [`Wire`], and returns the errors.
     ///
-    /// The wire has recorded one watch with the audit id `soak-large1.0-0`. The line contains the audit id
-    /// `id` and the query `query`.
+    /// The wire has recorded one watch with the audit id `soak-large1.0-0`.
     fn wrong(id: &str, query: &str) -> Vec<String> {
         let wire = Wire::new("large1.0");
         wire.record(Kind::Watch);

@@ -21,7 +21,6 @@ use crate::{
 /// Maximum time of a request of the run's own clients.
 const REQUEST_MAX: Duration = Duration::from_secs(20);
 
-/// The running servers.
 pub(crate) struct Cluster {
     pub(crate) plane: ControlPlane,
     /// The proxy of the informers, which disturbs connections.

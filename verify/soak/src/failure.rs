@@ -30,7 +30,7 @@ use crate::{
 
 /// Number that is added to the snapshot's revision when etcd is restored with bumped revisions.
 ///
-/// The number is so large that the server's revisions do not decrease. etcd's documentation recommends it.
+/// etcd's documentation recommends this number, so that the server's revisions do not decrease.
 const BUMP: u64 = 1_000_000_000;
 
 /// Time for which the writers run between a snapshot and its restore. The restore reverts their writes.
@@ -38,9 +38,8 @@ const LOST: Duration = Duration::from_secs(5);
 
 /// Number of writes of unwatched objects between the snapshot and the next writes of watched objects.
 ///
-/// The revisions of these next writes are therefore more than 400 higher than the snapshot's revision. After
-/// the restore, the server continues at the snapshot's revision. An informer can detect the restore only
-/// until kube-apiserver's own writes, such as leases, have reached the informer's last revision.
+/// After the restore, the server continues at the snapshot's revision. An informer can detect the restore
+/// only until kube-apiserver's own writes, such as leases, have reached the informer's last revision.
 /// kube-apiserver makes fewer than 400 such writes in [`PROBED_WITHIN`], the time in which every informer
 /// checks for the restore.
 const GAP: usize = 400;
@@ -48,9 +47,8 @@ const GAP: usize = 400;
 /// Maximum time from the start of the restored server until every source has checked for the restore.
 ///
 /// A source is one list and watch of an informer. A source checks with a list request, or with a probe, which
-/// is a list request for one object. After the server has answered or rejected a probe, the next probe
-/// follows at least a minute later. If the connection of a probe is refused, the informer repeats the probe
-/// after a pause.
+/// is a list request for one object. After an answered or rejected probe, the next probe follows at least a
+/// minute later. After a refused connection, the informer repeats the probe after a pause.
 const PROBED_WITHIN: Duration = Duration::from_secs(240);
 
 /// Maximum time from the end of a server until every informer watches again.
@@ -140,7 +138,7 @@ impl Failure {
 
     /// Injects the failure, and waits until the servers work again.
     ///
-    /// Returns a [`Pause`], which keeps the writers paused, if the failure requires that they are paused.
+    /// Returns a [`Pause`] if the writers must stay paused.
     ///
     /// # Errors
     /// Returns an error if a server can't be restarted.
@@ -185,7 +183,6 @@ impl Failure {
     }
 }
 
-/// What an injection needs.
 pub(crate) struct Parts<'a> {
     pub(crate) cluster: &'a mut Cluster,
     /// The client of the run itself.
@@ -240,10 +237,8 @@ impl Parts<'_> {
     /// Restores etcd from an older snapshot, and waits until the server has responded to a probe or a list
     /// request of every source.
     ///
-    /// A source is one list and watch of an informer. A probe is a list request for one object at the
-    /// source's last revision or newer. The restored server rejects the probe while its own revision is
-    /// lower. A watch does not show the restore, because the server accepts a watch from a revision that it
-    /// has not reached.
+    /// A restored server rejects a probe at a revision that the server has not reached. A watch does not show
+    /// the restore, because the server accepts a watch from such a revision.
     async fn restore_back(&mut self) -> Result<Pause> {
         let (pause, before) = self.restore(0).await?;
         let until = Instant::now() + PROBED_WITHIN;

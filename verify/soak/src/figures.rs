@@ -11,8 +11,7 @@ const BUCKET: Duration = Duration::from_millis(100);
 
 /// Number of reconnects within one period of [`BUCKET`] that [`Requests::is_spread`] always permits.
 ///
-/// A greater number is permitted if it is at most half of all reconnects. This rule applies separately to the
-/// large and to the small informers.
+/// A greater number is permitted if it is at most half of all reconnects of the same [`Group`].
 const FEW: usize = 20;
 
 /// The reconnects after a failure, either of all large informers or of all small informers.
@@ -35,8 +34,7 @@ pub(crate) struct Requests {
     pub(crate) reasons: usize,
     /// Number of sources that sent a request after the failure.
     pub(crate) reconnected: usize,
-    /// Maximum number of sources whose first request after the failure lies in the same period of length
-    /// [`BUCKET`].
+    /// Maximum number of sources that reconnected within the same period of length [`BUCKET`].
     pub(crate) busiest: usize,
     /// Time between the first reconnect and the last.
     pub(crate) spread: Duration,
@@ -48,7 +46,7 @@ impl Requests {
     /// Counts the requests that the sources have sent since the failure began.
     ///
     /// Each element of `wires` contains the requests of one source. The element of `before` at the same index
-    /// is the number of these requests that were sent before the failure.
+    /// is the number of requests before the failure.
     pub(crate) fn since(wires: &[Arc<Wire>], before: &[usize]) -> Self {
         let mut counted = Self::default();
         let mut reconnects: [Vec<Instant>; 2] = Default::default();
@@ -86,8 +84,6 @@ impl Requests {
 
     /// Returns the number of requests of each [`Kind`] as text, first for the large and then for the small
     /// informers.
-    ///
-    /// A small informer watches the pods of one node; all other informers are large.
     pub(crate) fn text(&self) -> String {
         let group = |name: &str, counts: &BTreeMap<Kind, usize>| {
             let mut text = name.to_owned();
@@ -104,10 +100,8 @@ impl Requests {
 
     /// Returns whether the reconnects are spread over time, both for the large and for the small informers.
     ///
-    /// A reconnect is the first request that a source (one list and watch) sends after the failure. A small
-    /// informer watches the pods of one node. The reconnects of a group of informers are spread if no period
-    /// of [`BUCKET`] contains more than [`FEW`] of them. They are also spread if no period contains more than
-    /// half of them.
+    /// The reconnects of a group are spread if each period of [`BUCKET`] contains at most [`FEW`] of them, or
+    /// at most half of them.
     pub(crate) fn is_spread(&self) -> bool {
         let is_spread =
             |group: &Group| group.busiest <= FEW || group.busiest * 2 <= group.reconnected;
@@ -152,7 +146,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Returns one line.
+    /// Returns the figures as one line.
     pub(crate) fn line(&self) -> String {
         let requests = &self.requests;
         let mut statuses = String::new();

@@ -24,7 +24,6 @@ use crate::{
 /// Number of informers whose differences are reported.
 const REPORTED: usize = 5;
 
-/// All informers.
 pub(crate) struct Fleet {
     pub(crate) subjects: Vec<Subject>,
     /// The sources of all informers.
@@ -75,10 +74,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits until every informer watches and agrees with a new list of the server.
-    ///
-    /// Stops waiting after `within`. Returns the number of objects on the server, the number of informers
-    /// that differ from it or do not watch, and descriptions of the first of these informers.
+    /// Waits until every informer watches and agrees with a new list of the server. Stops waiting after
+    /// `within`.
     ///
     /// # Errors
     /// Returns an error if the server can't be listed.
@@ -155,7 +152,7 @@ pub(crate) struct Settled {
     pub(crate) objects: usize,
     /// Number of informers that differ from the server or do not watch.
     pub(crate) differing: usize,
-    /// Descriptions of the first of them.
+    /// Descriptions of the first differing informers.
     pub(crate) first: Vec<String>,
 }
 

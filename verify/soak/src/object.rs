@@ -100,12 +100,12 @@ pub(crate) type States = BTreeMap<String, State>;
 pub(crate) enum Selection {
     /// All objects of the kind.
     All,
-    /// Those in these namespaces, each with its own source.
+    /// The objects in these namespaces, with one source per namespace.
     Namespaces(Vec<&'static str>),
     /// The pods of a node.
     Node(String),
     /// The objects whose last write has an even number. An update can therefore add an object to the
-    /// selection, or remove it.
+    /// selection, or remove an object.
     Even,
 }
 
@@ -156,7 +156,6 @@ impl Truth {
         selected.map(state).collect()
     }
 
-    /// Returns the number of objects of all kinds.
     pub(crate) fn len(&self) -> usize {
         self.0.values().map(Vec::len).sum()
     }

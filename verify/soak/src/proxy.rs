@@ -26,10 +26,10 @@ use tokio::{
 /// Maximum number of bytes that are forwarded at once.
 const CHUNK: usize = 16 * 1024;
 
-/// A change of the bytes of a connection.
+/// A disturbance of the bytes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Disturbance {
-    /// None.
+    /// No disturbance.
     Pass,
     /// The connection is closed.
     Cut,
@@ -41,7 +41,7 @@ pub(crate) enum Disturbance {
     Stall,
 }
 
-/// The addresses of the servers, which all proxies of a run share. Connections use them in turn.
+/// The addresses of the servers, which all proxies of a run share. Connections use the addresses in turn.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Backends(Arc<Mutex<(Vec<SocketAddr>, usize)>>);
 
@@ -68,7 +68,6 @@ struct Rule {
     disturbance: Disturbance,
 }
 
-/// A running proxy.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     port: u16,

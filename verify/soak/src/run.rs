@@ -85,7 +85,6 @@ pub(crate) struct Arguments {
     only: Option<String>,
 }
 
-/// The parts of a run.
 struct Soak {
     cluster: Cluster,
     fleet: Fleet,

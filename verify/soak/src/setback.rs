@@ -1,23 +1,20 @@
-//! Records whether the server was set back to an earlier state and some informers may not have noticed it
-//! yet. During this time, revisions may decrease.
+//! Records whether the server was set back to an earlier state and the informers have not recovered yet.
+//! Until the recovery, revisions may decrease.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-/// Flag that is set from the restore of an older server state until the informers have recovered.
+/// Flag that is set from the restore of an older server state until the informers have recovered, or until
+/// the time for the recovery is over.
 ///
-/// If the informers do not recover in time, the flag is cleared at the end of this time.
-///
-/// While the flag is set, a handler may receive an object with a lower revision than before. The run sets the
-/// flag, and all handlers read it.
+/// While the flag is set, a handler may receive an object with a lower revision than before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setbacks(Arc<AtomicBool>);
 
 impl Setbacks {
-    /// Sets the flag (`true`) before an older server state is restored, or clears it (`false`) after the
-    /// recovery.
+    /// Sets the flag before an older server state is restored, or clears the flag after the recovery.
     pub(crate) fn set(&self, active: bool) {
         self.0.store(active, Ordering::SeqCst);
     }

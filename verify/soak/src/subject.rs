@@ -2,8 +2,7 @@
 //!
 //! Guarantees: [`Subject::wrong`] describes the first event that is illegal after the events before it.
 //! [`Subject::difference`] compares the uids and revisions of the cached objects and of the handler's objects
-//! with a list of the server. For cached objects, it also compares the number of the last write, which each
-//! object contains.
+//! with a list of the server. The method also compares the number of the last write in each cached object.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -52,7 +51,6 @@ pub(crate) struct Options {
     pub(crate) list: InitialList,
 }
 
-/// A running informer.
 pub(crate) struct Subject {
     pub(crate) options: Options,
     /// The requests of each source.
@@ -140,7 +138,6 @@ impl Subject {
         self.cache.activity() == Activity::Watching
     }
 
-    /// Returns whether [`difference`](Self::difference) returns a difference.
     pub(crate) fn differs(&self, truth: &Truth) -> bool {
         self.difference(truth).is_some()
     }
@@ -166,7 +163,6 @@ impl Subject {
         Some(format!("{name}: {found}; {}", self.cache.describe()))
     }
 
-    /// Returns the state of the informer as text.
     pub(crate) fn describe(&self) -> String {
         format!("{}: {}", self.options.name, self.cache.describe())
     }
@@ -204,7 +200,6 @@ fn differing<S: PartialEq + std::fmt::Debug>(
     ))
 }
 
-/// What is needed to start an informer.
 struct Sources<'a> {
     options: Options,
     client: &'a Client,

@@ -45,7 +45,7 @@ const STREAM_END: &[u8] = b"k8s.io/initial-events-end";
 /// Such a text can be split between two consecutive chunks of a response body.
 const LONGEST: usize = TOO_LARGE.len();
 
-/// The requests of an informer.
+/// The kinds of an informer's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// The first page of a list, or the whole list.
@@ -95,13 +95,13 @@ impl Kind {
     }
 }
 
-/// What an informer must answer with a list.
+/// The error of a response after which an informer must request a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// 410, as the status of a response or inside a watch.
     Expired,
-    /// The error "Too large resource version". It shows that the server was restored to a state from before
-    /// the requested revision.
+    /// The error "Too large resource version": the server was restored to a state before the requested
+    /// revision.
     TooLarge,
 }
 
@@ -138,7 +138,7 @@ struct Observed {
 #[derive(Debug)]
 struct Lists {
     justified: bool,
-    /// Whether a list was requested since it is justified.
+    /// Whether a list was requested since the last [`Reason`] or complete list.
     requested: bool,
 }
 
@@ -152,8 +152,7 @@ impl Default for Lists {
 }
 
 impl Lists {
-    /// Records a request, and returns `false` if the request starts a list that is not permitted; see
-    /// [`Lists`].
+    /// Records a request. Returns `false` if the request starts a list that is not permitted.
     fn sent(&mut self, kind: Kind) -> bool {
         match kind {
             Kind::List | Kind::Stream => {
@@ -191,8 +190,7 @@ impl Wire {
         &self.name
     }
 
-    /// Returns all requests so far. The index of a request in the vector is also the number at the end of its
-    /// audit id.
+    /// Returns all requests so far. The index of a request is the number at the end of its audit id.
     pub(crate) fn requests(&self) -> Vec<Sent> {
         self.observed.lock().requests.clone()
     }

@@ -44,7 +44,6 @@ struct Counts {
     failed: AtomicU64,
 }
 
-/// Running writers.
 #[derive(Debug)]
 pub(crate) struct Writers {
     counts: Arc<Counts>,

@@ -20,8 +20,7 @@ use super::wire::Sources;
 /// Possible folders of the test objects, relative to the folder of a Go module.
 const FOLDERS: [&str; 2] = ["testdata/HEAD", "pkg/apis/testdata/HEAD"];
 
-/// Kinds that the embedded server serves, but for which Kubernetes has no test object. They have no test
-/// data.
+/// Kinds without test data, because Kubernetes has no test object for them.
 const WITHOUT: [&str; 1] = ["apiregistration.k8s.io/v1/APIService"];
 
 /// Additional kinds of the test data, which the embedded server does not serve.
@@ -29,8 +28,7 @@ const BESIDES: [&str; 1] = ["v1/DeleteOptions"];
 
 /// Returns the test data, one line per kind: `apiVersion/Kind`, protobuf in hexadecimal, JSON.
 ///
-/// `schema` is the table that `schema.rs` generates. It lists the kinds that the embedded server serves, and
-/// the fields of each kind.
+/// `schema` is the table of fields.
 pub(super) fn lines(sources: &Sources, schema: &str) -> Result<String> {
     let kinds = super::rows(schema)
         .filter(|row| !row.starts_with('\t'))

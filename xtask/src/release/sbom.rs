@@ -13,7 +13,6 @@ use super::packages::{Id, Package};
 
 /// The program that the bill of materials describes.
 pub(super) struct Subject<'a> {
-    /// Name of the program.
     pub(super) program: &'a str,
     /// Package that the program is built from.
     pub(super) package: &'a Package,

@@ -3,8 +3,8 @@
 //! Siblings are modules with the same parent. Module A imports its sibling B if the code in A contains a path
 //! into B. The code in A includes all modules inside A.
 //!
-//! If a module imports a name that a second module has imported from B, the first module also imports B. For
-//! example, if module `m` contains `use b::X;`, then `use super::X;` in `m::a` is an import of `m::b`.
+//! An imported name can also lead into B. For example, if module `m` contains `use b::X;`, then
+//! `use super::X;` in `m::a` is an import of `m::b`.
 //!
 //! A parent and its child modules may import each other. The rule does not check test code.
 

@@ -46,7 +46,7 @@ impl<'a> NamedPath<'a> {
     }
 }
 
-/// Returns the paths in `use` declarations, and others that start with `crate`, `self` or `super`.
+/// Returns the paths in `use` declarations, and all paths that start with `crate`, `self` or `super`.
 pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let (mut at, mut found) = (0, Vec::new());

@@ -42,8 +42,7 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Checks a Markdown file for marks of unfinished work without an issue number, and for phrases that describe
-/// history. Returns the findings.
+/// Checks a Markdown file with both rules, and returns the findings.
 pub(super) fn markdown(path: &str, markdown: &str) -> Vec<Finding> {
     text(path, &markdown::prose(markdown))
 }

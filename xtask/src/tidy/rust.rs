@@ -111,7 +111,7 @@ pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Returns the byte offset after the bracket that closes the one at `open`.
+/// Returns the byte offset after the bracket that closes the bracket at `open`.
 pub(super) fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in code.bytes().enumerate().skip(open) {

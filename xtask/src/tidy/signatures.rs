@@ -1,8 +1,8 @@
 //! Rule `foreign-type`: public signatures of the library use only the dependencies in [`ALLOWED`].
 //!
 //! The rule checks the signatures of `pub` items, and the headers of `From` and `TryFrom` impls. It does not
-//! check `pub(crate)` items. In a checked signature or header, it reports the name of every other dependency,
-//! and every name that the file imports from such a dependency.
+//! check `pub(crate)` items. In checked code, the rule reports the name of any other dependency, and each
+//! name that the file imports from such a dependency.
 
 mod items;
 

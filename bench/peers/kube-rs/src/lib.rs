@@ -5,11 +5,11 @@
 //! Guarantees:
 //! - The setup uses kube's default features and default backoff.
 //! - This program drops managedFields with `Event::modify` before the store receives an object. With
-//!   `--prune=false`, this program does not drop them.
+//!   `--prune=false`, the objects keep managedFields.
 //! - The handler receives each event after the reflector has applied it.
 //! - The measured sync ends when the first list is complete and the store is ready.
 //!
-//! This crate does not implement the measurements. The crate `gauge` implements them.
+//! The crate `gauge` implements the measurements.
 
 use std::{future::ready, sync::Arc};
 

@@ -19,9 +19,7 @@ use crate::case::Case;
 /// Maximum time that [`Clients`] waits for the next line of a client's output.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 
-/// Returns the name under which the results of `clients` simultaneous clients are reported.
-///
-/// `name` is the name of the results of one client. For 8 clients, the function returns `{name}, 8 at once`.
+/// Returns the name of the results of `clients` simultaneous clients, for example `{name}, 8 at once`.
 pub(super) fn at_once(name: &str, clients: usize) -> String {
     match clients {
         1 => name.to_owned(),

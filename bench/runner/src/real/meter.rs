@@ -61,8 +61,7 @@ impl Meter {
         })
     }
 
-    /// Returns the CPU time in seconds that the process has used since `start`, without the share that the
-    /// process uses when it has no clients.
+    /// Returns the CPU time used since `start` in seconds, minus the CPU time of the process without clients.
     pub(super) fn spent_s(&self, start: &Start) -> Result<f64> {
         let cpu = self.cpu()?.saturating_sub(start.cpu).as_secs_f64();
         let idle = self.idle * start.at.elapsed().as_secs_f64();

@@ -1,7 +1,6 @@
 //! Writes generated pods to a real API server, and changes them while clients watch.
 //!
-//! Guarantees: all pods are written with requests to the API server, and not directly to etcd. This module
-//! does not read watches.
+//! Guarantees: all pods are written with requests to the API server, and not directly to etcd.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,11 +19,11 @@ const PARALLEL: usize = 32;
 
 /// Distance between the indices of two consecutively changed pods.
 ///
-/// A prime number: unless the number of pods is a multiple of it, every pod is changed once before any pod is
-/// changed again.
+/// The step is a prime number. Every pod is therefore changed once before a pod is changed again, unless the
+/// number of pods is a multiple of the step.
 const STEP: usize = 7_919;
 
-/// Query parameter that names the field manager of a request that creates a pod.
+/// Query parameter with the field manager of requests that create pods.
 const CREATOR: &str = "fieldManager=kube-controller-manager";
 
 /// Query parameter with the field manager of status patches.

@@ -1,7 +1,7 @@
 //! Formats the results of `cargo xtask bench real` as Markdown tables.
 //!
-//! For each client, this module also selects the method of the initial list (streaming, one list, or pages)
-//! that costs the server the least CPU time. A method can't be selected if the server's peak memory is more
+//! For each client, this module also selects the list method that costs the server the least CPU time. The
+//! methods are streaming, one list, and pages. A method can't be selected if the server's peak memory is more
 //! than 1.5 times the lowest peak memory of all methods.
 
 use std::fmt::Write as _;
@@ -29,9 +29,7 @@ const SERVER_CPU: &str = "server_list_cpu_s";
 const SERVER_PEAK: &str = "server_peak_kib";
 const EVENTS_CPU: &str = "events_cpu_s";
 
-/// Maximum peak memory of the server for a kind of initial list that [`chosen`] may select.
-///
-/// The value is a multiple of the lowest peak memory of all kinds (streaming, one list, or pages).
+/// Maximum peak memory of a kind of list that [`chosen`] selects, as a multiple of the lowest peak memory.
 const MEMORY_AT_MOST: f64 = 1.5;
 
 /// Returns all result tables as Markdown.
@@ -87,10 +85,8 @@ fn figures(clients: usize, samples: &Samples) -> String {
 
 /// Returns the text of a table cell: the minimum of `spread`, and its median in parentheses.
 ///
-/// `shown` formats a number. The median is omitted if its text equals the text of the minimum.
-///
-/// `less` is an optional baseline. Its minimum is subtracted from the minimum, and its median from the
-/// median. Negative differences count as zero.
+/// The median is omitted if both texts are equal. The minimum and the median of the baseline `less` are
+/// subtracted. Negative differences count as zero.
 fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> String {
     let (least, median) = less.map_or((0.0, 0.0), |less| (less.least, less.median));
     let least = shown((spread.least - least).max(0.0));
@@ -102,10 +98,10 @@ fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> 
     }
 }
 
-/// Returns a table that compares the server's cost of the different kinds of initial list.
+/// Returns a table that compares the server's cost of the kinds of initial list.
 ///
-/// The comparison is separate for each client and for each number of simultaneous clients in `clients`. The
-/// table marks the kind of list that [`chosen`] selects.
+/// The comparison is separate for each client program and each number of clients. The table marks the kind
+/// that [`chosen`] selects.
 fn choices(clients: &[usize], samples: &Samples) -> String {
     let mut rows = String::new();
     for &clients in clients {

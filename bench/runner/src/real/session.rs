@@ -5,8 +5,6 @@
 //! runs its case several times.
 //!
 //! Guarantees: each block starts a new kube-apiserver process. The processes of all blocks use one etcd.
-//!
-//! This module does not format the results. The module `report` formats them.
 
 use anyhow::{Context as _, Result};
 use kube_client::Client;

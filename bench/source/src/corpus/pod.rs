@@ -309,8 +309,6 @@ fn pod_address(slots: &mut Slots) -> String {
 }
 
 /// Returns the `fieldsV1` of kube-controller-manager for a pod with the container `name`.
-///
-/// The `fieldsV1` lists the fields of the pod that kube-controller-manager manages.
 fn template_fields(name: &str) -> Value {
     let container = fields(&["f:image", "f:imagePullPolicy", "f:name", "f:resources"]);
     let mut containers = Map::new();

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::workload::{Workload, one_of};
 use crate::slot::{Slot, Slots};
 
-/// Returns the template of the Secrets of `workload`, with a placeholder from `slots` for each value that
-/// differs between these Secrets.
+/// Returns a Secret template for `workload`, and adds the slots of the template to `slots`.
 pub(super) fn secret(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

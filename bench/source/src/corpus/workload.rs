@@ -83,7 +83,6 @@ const STAGES: [&str; 4] = ["canary", "prod", "staging", "test"];
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) namespace: String,
-    /// Name of the Deployment.
     pub(super) name: String,
     pub(super) team: &'static str,
     pub(super) stage: &'static str,

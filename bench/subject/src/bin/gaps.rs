@@ -15,8 +15,8 @@
 //! The program measures gaps. A gap is the time between two consecutive polls of the task [`tick`], which
 //! yields in a loop. On Linux, a gap excludes the time in which the thread was runnable but had no processor.
 //!
-//! The program first runs for two seconds without an informer. If a gap is longer than 5 ms both in these two
-//! seconds and while an informer runs, the result is inconclusive and the exit code is 2.
+//! The program first runs for two seconds without an informer. If gaps longer than 5 ms occur in these two
+//! seconds and also while an informer runs, the result is inconclusive. The exit code is then 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 

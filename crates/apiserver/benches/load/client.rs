@@ -63,7 +63,6 @@ impl Seen {
     }
 }
 
-/// Blocks the current thread for this duration.
 #[expect(clippy::disallowed_methods, reason = "no task of a runtime is blocked")]
 pub(crate) fn pause(period: Duration) {
     std::thread::sleep(period);
@@ -101,9 +100,8 @@ impl Watcher {
     /// Reads `events` events, and adds the lag of each event to `seen`.
     ///
     /// # Errors
-    /// Returns an error if the watch ends before it has delivered `events` events. Also returns an error if
-    /// further events arrive in the same read as the last of them. [`Watcher::is_silent`] detects events that
-    /// arrive later.
+    /// Returns an error if the watch delivers fewer than `events` events, or if the last read contains
+    /// further events. [`Watcher::is_silent`] detects events that arrive later.
     pub(crate) async fn follow(mut self, seen: Rc<Seen>, events: u64) -> anyhow::Result<Watcher> {
         let finder = memmem::Finder::new(STAMP);
         let (mut buffer, mut kept, mut told) = (vec![0; READ], 0, 0);
@@ -154,8 +152,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Replaces one pod after the other, and starts again after the last pod, until the server has
-    /// acknowledged `writes` writes.
+    /// Replaces the pods in a cycle until the server has acknowledged `writes` writes.
     pub(crate) fn write(&self, writes: u32) -> anyhow::Result<()> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_nodelay(true)?;

@@ -1,6 +1,4 @@
 //! Runs the scenarios of the load benchmark and compares the measurements with the limits.
-//!
-//! This module does not implement the clients or the child process that runs the measured program.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 //! Guarantees:
 //! - A request whose `Host` header or URL names a host other than `localhost` or a loopback address receives
 //!   403. This prevents DNS rebinding.
-//! - A request whose `Origin` header names a host other than these, or is `null`, receives 403. Browsers send
-//!   `null` for pages without an origin.
+//! - A request whose `Origin` header names such a host, or is `null`, receives 403. Browsers send `null` for
+//!   pages without an origin.
 //! - Every other request is accepted, including a request without a `Host` header.
 
 use std::net::IpAddr;

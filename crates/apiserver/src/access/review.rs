@@ -3,8 +3,6 @@
 //! Guarantees:
 //! - A review returns the decision that the server would make for the reviewed request at the same time.
 //! - A review of an unsupported kind is returned without a status.
-//!
-//! The module does not store reviews.
 
 use serde_json::{Value, json};
 

@@ -111,7 +111,6 @@ pub(super) fn desired(object: &Object) -> i64 {
     at(object, "/spec/replicas").as_i64().unwrap_or(1)
 }
 
-/// Returns `value`, or `default` if `value` is the empty string.
 pub(super) fn or(value: Value, default: &str) -> Value {
     if value == "" { json!(default) } else { value }
 }

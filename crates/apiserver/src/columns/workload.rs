@@ -1,7 +1,7 @@
 //! Defines the printer columns of pods, of the workloads that create pods, and of nodes.
 //!
 //! Guarantees: names, types, order and priorities match Kubernetes' printers. `kubectl get` shows a column
-//! with priority 1 only if it is called with `-o wide`.
+//! with priority 1 only with `-o wide`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

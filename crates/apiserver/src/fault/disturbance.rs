@@ -228,8 +228,8 @@ impl Disturbance {
 
     /// Adds steps that send `bytes`.
     ///
-    /// If a fault ends a chunk or the body within `bytes`, splits `bytes` at that position, and adds the step
-    /// of the fault between the two parts.
+    /// If a fault ends a chunk or the body at a position in `bytes`, adds the step of the fault at this
+    /// position.
     fn send(&mut self, mut bytes: Bytes, steps: &mut VecDeque<Step>) {
         while !bytes.is_empty() {
             let room = usize::try_from(self.room()).unwrap_or(usize::MAX);

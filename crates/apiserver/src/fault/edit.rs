@@ -1,7 +1,6 @@
 //! Defines the changes that a fault can make to one event of a watch ([`Edit`]).
 //!
-//! A fault plan is the text that describes the faults to inject. In a plan, an edit has the keyword that
-//! [`EDITS`] defines.
+//! In a fault plan, an edit has the keyword that [`EDITS`] defines.
 //!
 //! Guarantees: [`Edit::Spoil`] and [`Edit::Retype`] do not change bytes that are not an event of a watch.
 

@@ -1,14 +1,14 @@
 //! Defines [`Match`], which selects the requests that a fault affects.
 //!
-//! Guarantees: a match is displayed in the syntax of a fault plan, the text that describes the faults to
-//! inject. The displayed text parses to an equal match.
+//! Guarantees: a match is displayed in the syntax of a fault plan. The displayed text parses to an equal
+//! match.
 
 use std::fmt;
 
 use crate::request_log::LoggedRequest;
 use crate::route::Verb;
 
-/// Conditions that select the requests to which a fault applies. A selected request meets all of them.
+/// Conditions that select the requests to which a fault applies. A selected request meets all conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Match {
     pub(super) verb: Option<Verb>,
@@ -131,8 +131,7 @@ impl fmt::Display for Match {
 // === impl Word ===
 
 impl Word<'_> {
-    /// Returns whether a word of a fault plan, such as a resource or a name, may contain `character` without
-    /// being quoted.
+    /// Returns whether a word of a fault plan may contain `character` without quotes.
     pub(super) fn holds(character: char) -> bool {
         !character.is_whitespace() && !character.is_control() && !";:\"#".contains(character)
     }

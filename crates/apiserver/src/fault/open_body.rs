@@ -99,8 +99,9 @@ struct Disturbed {
 impl OpenBodies {
     /// Registers the response body of `request` before it is sent.
     ///
-    /// For a watch, the caller must hold the lock of the server's state while it registers the body here and
-    /// the watch in the watch cache. Otherwise a fault action could affect only one of the two.
+    /// For a watch, the caller must hold the lock of the server's state during two steps: this call, and
+    /// adding the watch to the watch cache. Otherwise a fault action could affect only the body or only the
+    /// watch.
     pub(crate) fn enter(
         &self,
         requests: &Arc<Recorder>,
@@ -209,8 +210,6 @@ impl OpenBodyGuard {
     }
 
     /// Wraps `inner` in a body to which the faults in `laid` apply.
-    ///
-    /// A test can also end, freeze or resume the returned body, or remove its faults.
     pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>, framing: Framing) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, framing, &mut steps);
@@ -305,12 +304,6 @@ impl Disturbed {
     }
 
     /// Returns the next chunk of `inner`, or `Ready(None)` if the caller must continue with `self.steps`.
-    ///
-    /// `Ready(None)` has two possible reasons:
-    /// - the body has faults, and the method has converted the chunk to entries of `self.steps`;
-    /// - `inner` has ended, and the method has added the last entries and set `self.drained`.
-    ///
-    /// If `inner` fails, sets `self.over` and returns the error.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

@@ -4,8 +4,6 @@
 //! - A plan with a mistake has no effect. The error contains the position of the first mistake and the
 //!   expected input.
 //! - The `Display` text of a rule or an action parses to an equal rule or action.
-//!
-//! The module does not execute statements.
 
 mod parser;
 mod token;
@@ -49,7 +47,7 @@ pub struct PlanError {
     message: String,
 }
 
-/// A fault plan: its text, and the statements that result from parsing the text.
+/// A fault plan: its text and the parsed statements.
 pub(crate) struct Plan {
     pub(crate) text: String,
     pub(crate) statements: Vec<Placed>,
@@ -79,7 +77,6 @@ impl Plan {
     }
 }
 
-/// Parses the text of a fault plan into statements.
 pub(crate) fn parse(text: &str) -> Result<Vec<Placed>, PlanError> {
     let read = || Parser::new(tokens(text)?).plan();
     read().map_err(|mistake| PlanError::new(text, mistake.at, mistake.message))

@@ -1,10 +1,9 @@
-//! Defines the statements of a fault plan, which describes the faults to inject.
+//! Defines the statements of a fault plan.
 //!
 //! A statement is a rule for future requests, an action that runs immediately, or a seed for random
 //! decisions.
 //!
 //! Guarantees: the printed form of a statement parses to an equal statement.
-//! This module does not parse plans, and does not apply faults to requests.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -115,7 +114,7 @@ pub(crate) enum Which {
     Every(NonZeroU64),
     Share(Share),
     Bookmarks,
-    /// The bookmark that marks the end of the initial events of a streaming list.
+    /// The bookmark after the initial events of a streaming list.
     EndBookmark,
 }
 
@@ -358,7 +357,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// Returns the keyword of `value` in `words`, a list of keywords and their values.
+/// Returns the keyword of `value` in `words`.
 fn named<T: PartialEq + Copy>(words: &[(&'static str, T)], value: T) -> &'static str {
     let found = words.iter().find(|(_, known)| *known == value);
     found.map_or("", |(word, _)| word)

@@ -1,9 +1,5 @@
 //! Tests that the client-go tests in `verify/clients/go` use every element of the fault-plan grammar.
 //!
-//! A fault plan is a text that consists of rules and actions (see [`super`]). A rule applies faults to
-//! requests. Each element of the grammar must occur in a fault plan of these tests. This module does not run
-//! the plans.
-//!
 //! A grammar pattern stands for one element of the grammar, such as `cut after N events`.
 
 use std::collections::BTreeSet;
@@ -26,8 +22,7 @@ const PLAN: (&str, char) = ("{plan: `", '`');
 /// Defines `$all`, a list of grammar patterns, and `$of`, a function that returns the pattern of a `$type`
 /// value.
 ///
-/// A grammar pattern is a text such as `cut after N events`, which stands for one element of the fault-plan
-/// grammar. A new variant of `$type` without a pattern does not compile.
+/// A new variant of `$type` without a pattern does not compile.
 macro_rules! forms {
     ($all:ident, $of:ident($type:ty) { $($pattern:pat => $form:literal,)+ }) => {
         const $all: &[&str] = &[$($form),+];

@@ -147,7 +147,7 @@ impl Switchboard {
         }
     }
 
-    /// Removes each rule if the predicate `which` returns true for the fault of the rule.
+    /// Removes the rules for whose faults `which` returns true.
     pub(crate) fn remove(&self, which: impl Fn(&Fault) -> bool) {
         let mut rules = self.rules.lock();
         rules
@@ -199,9 +199,9 @@ impl Switchboard {
     ///
     /// Dropping the returned guard removes the registration.
     ///
-    /// For a watch, the caller must hold the lock of the server's state while it registers the body here and
-    /// adds the watch to the watch cache. Otherwise an action between these two steps could end only the body
-    /// or only the watch.
+    /// For a watch, the caller must hold the lock of the server's state during two steps: this call, and
+    /// adding the watch to the watch cache. Otherwise an action between the steps could end only the body or
+    /// only the watch.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)
     }

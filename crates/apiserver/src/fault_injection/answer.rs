@@ -1,7 +1,6 @@
 //! Builds the error responses and connection resets that faults send instead of executing a request.
 //!
 //! Guarantees: an error response has the wording, headers and format of Kubernetes' error response.
-//! This module does not decide which requests a fault affects.
 
 use std::io;
 use std::sync::Arc;

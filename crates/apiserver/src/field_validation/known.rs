@@ -2,7 +2,6 @@
 //!
 //! Guarantees: a value that Kubernetes decodes with custom code, such as a quantity or a raw extension, may
 //! have any content.
-//! This module does not parse request bodies.
 
 use kube_informer_protobuf::{Container, Field, Form, MessageId, Messages, Type};
 

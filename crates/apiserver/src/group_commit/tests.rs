@@ -36,12 +36,10 @@ struct Medium {
     heals_when_opened: AtomicBool,
     /// Lock that every call to the disk acquires. A test that holds it blocks all calls.
     gate: Mutex<()>,
-    /// Simulated loss of power, if the test simulates one.
     survivor: Mutex<Option<Survivor>>,
 }
 
-/// Simulated loss of power. It determines which content of the database file survives: all synced changes,
-/// and some unsynced changes.
+/// Simulated loss of power, after which the database file has all synced changes and some unsynced changes.
 #[derive(Debug)]
 struct Survivor {
     synced: Vec<u8>,
@@ -110,7 +108,6 @@ impl Survivor {
     }
 }
 
-/// Applies `change` to `file`, the content of a file.
 fn apply(file: &mut Vec<u8>, change: &Unsynced) {
     let place = |at: u64| usize::try_from(at).unwrap();
     match change {

@@ -6,8 +6,6 @@
 //! Guarantees:
 //! - the table is parsed on the first patch or OpenAPI request, not when a server is built;
 //! - the table contains the definition of every type that a field refers to.
-//!
-//! This module does not merge patches.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -13,8 +13,7 @@ use super::Kind;
 /// Table of the results of [`members`] for the built-in kinds. The file's header explains the format.
 const V1_36: &str = include_str!("zero_v1_36.tsv");
 
-/// Returns the members that kube-apiserver 1.36 writes in the JSON of an object of this kind in which no
-/// field is set.
+/// Returns the JSON members that kube-apiserver 1.36 writes for an object of this kind if no field is set.
 ///
 /// For a pod, the result is `{"spec": {"containers": null}, "status": {}}`. The result never contains
 /// `apiVersion`, `kind` or an empty `metadata`. For a custom kind, the result is empty.

@@ -20,7 +20,6 @@ pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// A connection whose writes fail if they make no progress for [`STALL_TIMEOUT`].
 pub(super) struct StallTimeout<I> {
     io: I,
-    /// Timer of the pending write.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 

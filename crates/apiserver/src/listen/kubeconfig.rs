@@ -1,11 +1,10 @@
 //! Builds the kubeconfig with which `kubectl` and other clients connect to the server.
 //!
 //! Guarantees:
-//! - the kubeconfig contains everything that a client needs to connect, except credentials. With TLS, it
-//!   includes the certificate of the server's certificate authority;
+//! - with TLS, the kubeconfig contains the certificate of the server's certificate authority;
 //! - the kubeconfig contains credentials only if the program adds them, for example with
-//!   [`Kubeconfig::token`]. The [`Display`](fmt::Display) output contains these credentials, and the `Debug`
-//!   output does not.
+//!   [`Kubeconfig::token`];
+//! - the [`Display`](fmt::Display) output contains these credentials, and the `Debug` output does not.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

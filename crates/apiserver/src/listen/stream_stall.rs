@@ -7,8 +7,8 @@
 //!   the stream;
 //! - the other streams of the connection continue;
 //! - a slow stream that sends each chunk in time is not reset;
-//! - the last chunk of a response has no time limit if the length of the chunk is at most [`FREE_BYTES`]. The
-//!   chunk can use memory as long as the connection exists;
+//! - a response's last chunk of at most [`FREE_BYTES`] bytes has no time limit, and can use memory as long as
+//!   the connection exists;
 //! - a stream without unsent data, such as a watch without events, is never reset.
 //!
 //! [`connection_stall`](super::connection_stall) does not detect a stalled stream if other streams or pings
@@ -34,7 +34,7 @@ use super::connection_stall::STALL_TIMEOUT;
 struct InFlight {
     /// Number of chunks that hyper or h2 holds.
     chunks: AtomicUsize,
-    /// Measures progress: increases when hyper receives a chunk, and again when hyper passes it to h2.
+    /// Measures progress: increases when hyper receives a chunk, and when hyper passes the chunk to h2.
     steps: AtomicUsize,
     /// Waker of the task that waits until the connection has written all chunks.
     written: AtomicWaker,
@@ -60,14 +60,14 @@ pub(super) struct TrackedBody {
     ended: bool,
 }
 
-/// Runs an HTTP/2 stream, and ends it if sending one chunk takes more than [`STALL_TIMEOUT`].
+/// Runs an HTTP/2 stream, and ends the stream if sending one chunk takes more than [`STALL_TIMEOUT`].
 pub(super) struct ResetOnStall<F> {
     stream: Pin<Box<F>>,
     in_flight: Arc<InFlight>,
     steps: usize,
-    /// Time of the most recent progress, which is a change of [`InFlight::steps`].
+    /// Time at which [`InFlight::steps`] last changed.
     since: Instant,
-    /// Timer for the deadline of the current chunk. It may fire before the deadline, and is then set again.
+    /// Timer for the deadline of the current chunk. A timer that fires too early is set again.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
@@ -147,8 +147,7 @@ impl TrackedBody {
     /// Returns whether the body may report its end to hyper.
     ///
     /// After the report, hyper can end the stream's task before the last chunk is written. [`STALL_TIMEOUT`]
-    /// then no longer applies to this chunk. The body may therefore report its end only if all chunks are
-    /// written, or if the last chunk has at most [`FREE_BYTES`] bytes.
+    /// then no longer applies to this chunk.
     fn may_end(&self) -> bool {
         let in_flight = self.in_flight.as_ref();
         in_flight.is_none_or(|in_flight| {

@@ -94,7 +94,7 @@ impl<'a> Clause<'a> {
         Some(clause)
     }
 
-    /// Returns whether Go's `acceptSlice.Less` is true for this clause and another one.
+    /// Returns the result of Go's `acceptSlice.Less` for `self` and `other`.
     fn precedes(&self, other: &Clause<'_>) -> bool {
         self.quality > other.quality
             || (self.main_type != "*" && other.main_type == "*")
@@ -108,7 +108,6 @@ impl<'a> Clause<'a> {
         Some(value)
     }
 
-    /// Returns whether the clause accepts the media type `main_type/sub_type`.
     pub(super) fn accepts(&self, main_type: &str, sub_type: &str) -> bool {
         match (self.main_type, self.sub_type) {
             ("*", "*") => true,
@@ -118,9 +117,7 @@ impl<'a> Clause<'a> {
     }
 }
 
-/// Returns `text` without the `separator` at its end, if there is one.
-///
-/// Returns `None` if any text follows the first `separator`.
+/// Returns `text` without a `separator` at the end, or `None` if any text follows the first `separator`.
 fn only_part(text: &str, separator: char) -> Option<&str> {
     match text.split_once(separator) {
         None => Some(text),

@@ -1,7 +1,7 @@
 //! Checks that a JSON value has the type of a kind, with the messages of Kubernetes' decoder.
 //!
-//! Guarantees: a value of another kind or version is rejected, and so is `metadata` whose members have other
-//! JSON types than in Kubernetes. Members outside `metadata` are not checked.
+//! Guarantees: a value of a wrong kind or version is rejected, and so is a member of `metadata` with a wrong
+//! JSON type. Members outside `metadata` are not checked.
 
 use std::collections::BTreeMap;
 
@@ -35,10 +35,10 @@ const OWNER: [(&str, &str); 6] = [
     ("uid", "types.UID"),
 ];
 
-/// The part of Go's error message that names the type into which Go decodes `apiVersion` and `kind`.
+/// Part of Go's error message: the type into which Go decodes `apiVersion` and `kind`.
 const TYPE_META: &str = r#"value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// A value with a wrong type: the value as Go shows it, its field and the field's type in Go.
+/// An error about a value with a wrong type: Go's text for the value, the field, and the expected Go type.
 type Wrong = (String, String, &'static str);
 
 /// Returns Go's name of a value's JSON type, for error messages.
@@ -62,7 +62,7 @@ pub(super) fn members_of(kind: &Kind, value: Value) -> Result<Map<String, Value>
     }
 }
 
-/// Returns Go's message about a JSON value that is neither an object nor null, and so has no kind.
+/// Returns Go's message about a JSON value that is neither an object nor null.
 pub(crate) fn untyped(value: &Value) -> String {
     no_type_meta(value, TYPE_META)
 }

@@ -1,8 +1,7 @@
 //! Encodes objects, lists and watch events as protobuf.
 //!
-//! Guarantees: the bytes equal those that Kubernetes writes for an object with the same JSON. For an object
-//! that does not fit the message of its kind, for example because it has an unknown field, the encoding
-//! methods return `None`.
+//! Guarantees: the bytes equal those of Kubernetes for an object with the same JSON. The encoding methods
+//! return `None` for an object that does not fit the message type, for example because of an unknown field.
 //!
 //! This module does not select the encoding of a response.
 
@@ -23,7 +22,6 @@ pub(crate) const WATCH_CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf
 /// API version and kind of an object that is encoded with only its metadata.
 const METADATA: (&str, &str) = ("meta.k8s.io/v1", "PartialObjectMetadata");
 
-/// The values in the metadata of a list.
 pub(crate) struct ListMeta<'a> {
     pub(crate) revision: u64,
     pub(crate) continue_token: Option<&'a str>,
@@ -39,7 +37,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Returns the schema of a built-in kind's objects.
+    /// Returns the schema of a kind's objects, or `None` for a custom kind.
     pub(crate) fn of_objects(kind: &Kind) -> Option<Schema> {
         if kind.custom {
             return None;
@@ -53,7 +51,6 @@ impl Schema {
         })
     }
 
-    /// Returns the schema of `PartialObjectMetadata`.
     pub(crate) fn of_metadata() -> Option<Schema> {
         let (api_version, kind) = METADATA;
         Some(Schema {
@@ -71,7 +68,8 @@ impl Schema {
         encode_message(self.message, &object).ok()
     }
 
-    /// Returns an object in its envelope (`runtime.Unknown`), or `None` if it does not fit the message type.
+    /// Returns an object in an envelope (`runtime.Unknown`), or `None` if the object does not fit the message
+    /// type.
     ///
     /// `json` is the object without `apiVersion` and `kind`.
     pub(crate) fn object(&self, json: &[u8]) -> Option<Vec<u8>> {
@@ -142,10 +140,9 @@ pub(crate) fn event(event_type: &str, object: &[u8]) -> Vec<u8> {
 
 /// Returns the document `json` in its protobuf envelope.
 ///
-/// If `json` has no `apiVersion`, the function uses the protobuf message of the kind in `v1`.
+/// Without an `apiVersion` in `json`, the message type is that of the kind in `v1`.
 ///
-/// Returns `None` if `json` has no `kind`, if the kind has no protobuf message, or if the document does not
-/// fit the message.
+/// Returns `None` if `json` has no kind with a protobuf message, or does not fit the message.
 pub(crate) fn document(json: &Value) -> Option<Vec<u8>> {
     let api_version = json["apiVersion"].as_str();
     let kind = json["kind"].as_str()?;

@@ -13,7 +13,6 @@ fn bytes(number: u32, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     field
 }
 
-/// Encodes a protobuf field of the type varint.
 fn varint(number: u32, value: u64) -> Vec<u8> {
     let mut field = Vec::new();
     put_varint(number, value, &mut field);

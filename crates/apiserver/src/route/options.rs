@@ -31,8 +31,8 @@ pub(crate) struct Query {
 
 /// The options of a list or watch request, as the client sent them.
 ///
-/// An option is `None` if the request does not contain it, or if its value is empty. There are two exceptions:
-/// an empty `sendInitialEvents` counts as `true`, and an empty number is an error.
+/// An option is `None` if the parameter is absent or empty. There are two exceptions: an empty
+/// `sendInitialEvents` counts as `true`, and an empty number is an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {
@@ -131,11 +131,7 @@ impl Query {
         })
     }
 
-    /// Checks that the request does not have the parameter `export`, or that its value is false.
-    ///
-    /// # Errors
-    ///
-    /// Returns a 400 error otherwise.
+    /// Returns a 400 error if the parameter `export` is true.
     pub(crate) fn check_export(&self) -> Result<(), ApiError> {
         if self.flag("export") != Some(true) {
             return Ok(());
@@ -363,8 +359,7 @@ impl ListOptions {
     }
 }
 
-/// Returns whether Go reads the parameter `pair` of a query. Go drops a parameter with a semicolon or with an
-/// invalid escape.
+/// Returns whether Go accepts a query parameter. Go drops parameters with a semicolon or an invalid escape.
 fn is_well_formed(pair: &str) -> bool {
     let mut parts = pair.split('%').skip(1);
     let is_escape = |part: &str| {

@@ -19,10 +19,10 @@ pub(crate) struct Field {
     label: &'static str,
     /// Path of the field in the object: member names, separated by dots.
     path: &'static str,
-    /// Path of a fallback field. Selectors compare its value if the object has no value at `path`. Empty if
-    /// there is no fallback.
+    /// Path of the field that selectors compare in an object without a value at `path`. Empty if there is no
+    /// such field.
     otherwise: &'static str,
-    /// Value that selectors compare if the object does not have this field.
+    /// Value that selectors compare if the object has no value at either path.
     default: &'static str,
 }
 
@@ -175,9 +175,7 @@ impl FieldTable {
         }
     }
 
-    /// Returns the table of a cluster-scoped kind that supports the fields `own` in selectors.
-    ///
-    /// Selectors of such a kind can't contain `metadata.namespace`.
+    /// Returns a table for a cluster-scoped kind whose selectors can't contain `metadata.namespace`.
     const fn of_cluster(own: &'static [Field]) -> FieldTable {
         FieldTable {
             has_namespace: false,
@@ -185,7 +183,6 @@ impl FieldTable {
         }
     }
 
-    /// Reads the values that `object` has for the fields of this table.
     pub(crate) fn values_of(self, object: &serde_json::Map<String, Value>) -> Fields {
         self.own
             .iter()
@@ -291,16 +288,12 @@ impl FieldSelector {
         });
     }
 
-    /// Parses a field selector for a kind; `table` contains the fields of the kind.
     #[cfg(test)]
     pub(super) fn parse(table: FieldTable, text: &str) -> Result<FieldSelector, ApiError> {
         FieldSelector::of(table, terms(text)?)
     }
 
-    /// Returns the selector that consists of the comparisons `terms`.
-    ///
-    /// Each comparison consists of the name of a field, an operator (`true` means equal, `false` means not
-    /// equal), and a value.
+    /// Returns the selector with these comparisons. The function [`terms`] describes a comparison.
     ///
     /// # Errors
     ///
@@ -325,8 +318,8 @@ impl FieldSelector {
 
 /// Parses a field selector into its comparisons.
 ///
-/// Each comparison consists of the name of a field, an operator (`true` means equal, `false` means not
-/// equal), and a value.
+/// Each comparison consists of a field name, an operator and a value. The operator is `true` for equal, and
+/// `false` for not equal.
 ///
 /// # Errors
 ///
@@ -367,7 +360,7 @@ fn split_unescaped(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits a comparison into the name of a field, the operator (`true` means equal) and the value.
+/// Splits a comparison into the field name, the operator (`true` means equal) and the value.
 fn split_term(part: &str) -> Option<(&str, bool, &str)> {
     let at = part.find(['=', '!'])?;
     let (label, rest) = part.split_at(at);

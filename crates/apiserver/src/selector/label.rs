@@ -39,7 +39,7 @@ enum Operator {
     LessThan(i64),
 }
 
-/// Reads the tokens of a label selector from its unread text `rest`.
+/// Reads the tokens of a label selector. `rest` is the unread text.
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -323,7 +323,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Consumes the next token only if it is `symbol`, and returns whether it was consumed.
+    /// Returns whether the next token is `symbol`. If so, consumes the token.
     fn next_is(&mut self, symbol: &'static str) -> bool {
         let is_next = self.peek() == Token::Symbol(symbol);
         if is_next {
@@ -361,8 +361,7 @@ fn checked_key(key: &str) -> Result<String, String> {
 ///
 /// # Errors
 ///
-/// If `errors` is not empty or a value is invalid, returns Kubernetes' error message with `errors` and the
-/// errors of the values.
+/// Returns Kubernetes' error message with `errors` and the errors of the values, if there are any.
 fn check_values<'a>(
     values: impl IntoIterator<Item = &'a str>,
     key: &str,

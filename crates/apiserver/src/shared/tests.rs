@@ -11,7 +11,6 @@ use crate::server::Server;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Returns the `ConfigMap` named `name`, of about 10 KB, that contains `value`.
 fn map(name: &str, value: usize) -> Value {
     let metadata = json!({"name": name, "namespace": "default"});
     let data = json!({"value": value.to_string(), "x": "y".repeat(10_000)});

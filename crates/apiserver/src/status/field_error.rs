@@ -1,4 +1,4 @@
-//! Represents the errors of invalid fields of an object, in the wording of Kubernetes' `field.Error`.
+//! Represents errors of invalid fields, in the wording of Kubernetes' `field.Error`.
 //!
 //! [`ApiError`](super::ApiError) combines all field errors of one request into one response.
 
@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use serde_json::Value;
 
-/// The error of one invalid field of an object or of the request options.
+/// The error of one invalid field of an object, or of one invalid request option.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FieldError {
     pub(crate) field: Cow<'static, str>,
@@ -53,7 +53,6 @@ impl FieldError {
         }
     }
 
-    /// Returns the error for a field whose value is longer than `max` bytes.
     pub(crate) fn too_long(field: &'static str, max: usize) -> FieldError {
         FieldError {
             field: field.into(),
@@ -72,7 +71,6 @@ impl FieldError {
         }
     }
 
-    /// Returns the error for a field whose `value` is none of the `supported` values.
     pub(crate) fn unsupported(
         field: impl Into<Cow<'static, str>>,
         value: impl Into<Value>,

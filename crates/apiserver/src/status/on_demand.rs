@@ -6,7 +6,6 @@
 use super::ApiError;
 
 impl ApiError {
-    /// Returns an error with the HTTP status `code` and the reason that Kubernetes sends with it.
     pub(crate) fn of_code(code: u16) -> ApiError {
         let (reason, message) = match code {
             400 => ("BadRequest", "the server rejected our request"),

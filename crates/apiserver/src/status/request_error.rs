@@ -17,7 +17,6 @@ impl ApiError {
         ApiError::new(404, "NotFound", message).about_nothing()
     }
 
-    /// Returns the 405 error for a method that the path does not support.
     pub(crate) fn method_not_allowed() -> ApiError {
         let message = "the server does not allow this method on the requested resource";
         ApiError::new(405, "MethodNotAllowed", message).about_nothing()

@@ -93,7 +93,7 @@ pub enum OpenError {
 pub(crate) type OpenDatabase =
     Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
 
-/// One stored object, as the database file contains it.
+/// One object in the database file.
 pub(crate) struct Stored<'a> {
     /// The object's collection: group and plural, such as `deployments.apps`.
     pub(crate) collection: &'a str,
@@ -163,7 +163,6 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Returns whether the directory contains no database file yet.
     pub(crate) fn is_new(&self) -> bool {
         self.database.is_none()
     }
@@ -218,8 +217,8 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Returns the reason of a failure. It is then unknown whether the file contains the batch, so the next
-    /// batch must contain the current states of the same objects.
+    /// Returns the reason of a failure. The file may or may not contain the batch, so the next batch must
+    /// contain the current states of the same objects.
     pub(crate) fn write(&mut self, writes: &[Write], revision: u64) -> Result<(), String> {
         let database = self.database.take();
         let file = self.file();
@@ -313,7 +312,6 @@ impl Disk {
     }
 }
 
-/// The reason why an operation on the database failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -409,9 +407,7 @@ fn own(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Opens the existing database in `file`, or creates it if `create` is true.
-///
-/// If `create` is true, `file` must not exist yet.
+/// Opens the database in `file`. If `create` is true, creates the file, which must not exist yet.
 pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Error> {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE_BYTES);
@@ -435,7 +431,7 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Converts a byte offset in the JSON of an object to `u32`, the type of offsets in the table [`OBJECTS`].
+/// Converts a byte offset to the type of offsets in the table [`OBJECTS`].
 fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object is smaller than 4 GiB")
 }

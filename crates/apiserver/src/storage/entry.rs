@@ -87,9 +87,7 @@ impl Entry {
         Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
-    /// Returns the byte range of the value of `metadata` in the stored JSON, and the stored JSON itself.
-    ///
-    /// The stored JSON is the whole object without its enclosing braces, `apiVersion` and `kind`.
+    /// Returns the byte range of `metadata` in the stored JSON, and the stored JSON.
     #[cfg(feature = "persistence")]
     pub(crate) fn stored(&self) -> (Range<usize>, &[u8]) {
         (self.metadata.clone(), &self.members)
@@ -123,7 +121,6 @@ impl Entry {
         })
     }
 
-    /// Returns a copy of this entry that has `revision` in its metadata.
     pub(crate) fn at_revision(&self, revision: u64) -> Entry {
         let metadata: Value = serde_json::from_slice(self.metadata())
             .expect("the metadata of an entry was written as JSON");
@@ -143,7 +140,6 @@ impl Entry {
         }
     }
 
-    /// Returns whether the object exceeds [`OBJECT_BYTES_MAX`].
     pub(crate) fn is_too_large(&self) -> bool {
         self.members.len() > OBJECT_BYTES_MAX
     }
@@ -153,7 +149,6 @@ impl Entry {
         self.members.len() + self.key.len() + OVERHEAD_BYTES
     }
 
-    /// Returns the parts of the object that selectors compare.
     pub(crate) fn selectable(&self) -> Selectable<'_> {
         Selectable {
             key: &self.key,
@@ -166,7 +161,6 @@ impl Entry {
         self.selectable().name()
     }
 
-    /// Returns the namespace of the object, or `None` for a cluster-scoped object.
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.selectable().namespace()
     }

@@ -3,8 +3,8 @@
 //! A frame is one encoded watch event: its type and the object.
 //!
 //! Guarantees:
-//! - watchers with the same event type, encoding, representation of the object and API version share one
-//!   frame, which is encoded once;
+//! - a frame is encoded once, and shared by all watchers with the same event type, encoding, representation
+//!   and API version;
 //! - a frame with a table row contains the object's age, so watchers share it only within the same second;
 //! - the store keeps the frames of the newest [`FRAMES_KEPT`](super::FRAMES_KEPT) events of a resource. A
 //!   frame of an older event is encoded again whenever a watcher needs it.
@@ -54,8 +54,7 @@ pub(crate) struct TableShape {
 struct FrameKey {
     event_type: EventType,
     shape: Shape,
-    /// Identifies the API version of the object in the frame. The value is [`Resource::ordinal`], which
-    /// differs between the API versions of a resource.
+    /// The value of [`Resource::ordinal`], which differs between the API versions of a resource.
     version: usize,
 }
 
@@ -126,11 +125,10 @@ impl Event {
         }
     }
 
-    /// Returns the encoded watch event of type `event_type`. `shape` determines whether it contains the
-    /// complete object, only metadata, or a table row, and whether the encoding is JSON or protobuf.
+    /// Returns the encoded watch event. `resource` determines the API version of the object.
     ///
-    /// `resource` determines the API version of the object. If the encoded event is not cached, calls `write`
-    /// to encode it, and caches the result. Returns `None` if `write` returns false.
+    /// If the encoded event is not cached for these parameters, calls `write` to encode the event, and caches
+    /// the result. Returns `None` if `write` returns false.
     pub(crate) fn frame(
         &self,
         event_type: EventType,
@@ -167,14 +165,12 @@ impl Event {
 
     /// Returns the approximate memory of the event in bytes.
     ///
-    /// Counts the stored object, and one encoded watch event, which is assumed to have the same size. The
-    /// object is the old one for a removal, and the new one for other changes.
+    /// Counts one object and one encoded watch event, which is assumed to have the size of the object.
     pub(crate) fn bytes(&self) -> usize {
         let entry = self.new.as_ref().or(self.old.as_ref());
         entry.map_or(0, |entry| 2 * entry.bytes())
     }
 
-    /// Drops the cached frames of this event.
     pub(crate) fn forget_frames(&self) {
         *self.frames.lock() = Vec::new();
     }

@@ -1,4 +1,4 @@
-//! Measures the memory of old versions of objects that only unfinished lists and watches still need.
+//! Measures the memory of old object versions that only unfinished lists and watches still need.
 //!
 //! The event history has already dropped these versions.
 //!
@@ -18,8 +18,7 @@ const OUTLIVED_BYTES_MAX: usize = super::HISTORY_BYTES_MAX;
 pub(super) struct Outlived {
     entries: Vec<(Weak<Entry>, usize)>,
     bytes: usize,
-    /// The value of `bytes` at which the next cleanup runs. A cleanup removes from `entries` the object
-    /// versions that are no longer in use.
+    /// The value of `bytes` at which unused object versions are next removed from `entries`.
     look_at: usize,
     bytes_max: usize,
 }
@@ -51,11 +50,9 @@ impl Outlived {
         }
     }
 
-    /// Returns whether lists and watches still need more than `bytes_max` bytes of object versions that the
-    /// event history has dropped.
+    /// Returns whether the dropped object versions that are still in use exceed `bytes_max`.
     ///
-    /// Checks this only if at least `bytes_max / 8` bytes have been recorded since the last check. Otherwise,
-    /// returns `false` without a check.
+    /// Returns `false` without a check until `bytes_max / 8` bytes have been recorded since the last check.
     pub(super) fn is_too_much(&mut self) -> bool {
         if self.bytes < self.look_at {
             return false;

@@ -3,8 +3,8 @@
 //! Guarantees:
 //! - a writer finds the newest accepted state of an object in this module, while readers and watchers see
 //!   only durable states;
-//! - writes become durable in the order of their revisions, one batch at a time, and each batch completely or
-//!   not at all;
+//! - writes become durable in the order of their revisions. Each batch becomes durable completely or not at
+//!   all;
 //! - if a batch fails, all later accepted writes fail too, because they may depend on the writes of this
 //!   batch.
 //!
@@ -25,7 +25,6 @@ pub(crate) struct Write {
     pub(crate) revision: u64,
     pub(crate) collection: CollectionId,
     pub(crate) key: Arc<str>,
-    /// The new state, or `None` for a removal.
     pub(crate) new: Option<Arc<Entry>>,
 }
 
@@ -39,8 +38,7 @@ pub(crate) type Ticket = watch::Receiver<Outcome>;
 pub(crate) struct Batch {
     pub(crate) writes: Vec<Write>,
     pub(crate) outcome: watch::Sender<Outcome>,
-    /// Whether [`Pending::ticket`] has already made one of its callers responsible for writing the batch to
-    /// the disk.
+    /// Whether a caller of [`Pending::ticket`] is already responsible for writing the batch to the disk.
     called_for: bool,
 }
 
@@ -73,7 +71,6 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Returns the newest pending state of an object.
     pub(crate) fn get(&self, collection: CollectionId, key: &str) -> Option<&Accepted> {
         self.latest.get(&collection)?.get(key)
     }
@@ -88,16 +85,12 @@ impl Pending {
         objects.filter(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// Returns the revision of the last accepted write.
-    ///
-    /// The value is 0 after the server starts, after a batch fails, and after the server is restored to an
-    /// earlier revision. The next accepted write changes it again.
+    /// Returns the revision of the last accepted write, or 0 if the store alone determines the next revision.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Returns how often accepted writes were dropped, by a failed batch or by a restoration of the server to
-    /// an earlier revision.
+    /// Returns how often accepted writes were dropped, for example because a batch failed.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }
@@ -143,7 +136,6 @@ impl Pending {
         Some(batch)
     }
 
-    /// Returns the objects that the next batch must write again.
     pub(crate) fn doubtful(&self) -> &BTreeSet<(CollectionId, Arc<str>)> {
         &self.doubtful
     }

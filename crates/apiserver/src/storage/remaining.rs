@@ -1,9 +1,7 @@
-//! Remembers how many objects follow a page of a list, so that the server need not count them again for the
-//! next page.
+//! Remembers how many objects follow a page of a list, so that they are not counted again for the next page.
 //!
-//! A count is the number of objects from the start of a page to the end of the list. All pages of a list have
-//! the objects of the same revision, and follow each other in the order of the keys. The count for a page is
-//! therefore the count for the previous page minus the number of objects on the previous page.
+//! A count is the number of objects from the start of a page to the end of the list. The count for a page is
+//! the count for the previous page minus the number of objects on the previous page.
 //!
 //! Guarantees: at most [`COUNTS_MAX`] counts are kept. If no count is kept for a page, the server counts the
 //! objects again.
@@ -21,8 +19,7 @@ const COUNTS_MAX: usize = 1_024;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) collection: CollectionId,
-    /// [`Snapshot::epoch`](super::Snapshot::epoch) of the listed state. A revision identifies a state only
-    /// within one epoch.
+    /// [`Snapshot::epoch`](super::Snapshot::epoch) of the listed state.
     pub(crate) epoch: u64,
     pub(crate) revision: u64,
     /// Key prefix of the listed objects.
@@ -40,7 +37,6 @@ pub(crate) struct Remaining {
 }
 
 impl Remaining {
-    /// Returns the number of objects of the list from `position` on, or `None` if the number is not stored.
     pub(crate) fn get(&self, position: &Position) -> Option<usize> {
         self.counts.get(position).copied()
     }

@@ -39,7 +39,6 @@ fn put(storage: &mut Storage, resource: &Resource, key: &str) {
 }
 
 proptest! {
-    /// Checks that every state since the last compaction can be reconstructed.
     #[test]
     fn every_state_within_the_log_can_be_reconstructed(
         writes in prop::collection::vec((0_usize..6, any::<bool>()), 1..60),

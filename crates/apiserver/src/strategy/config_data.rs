@@ -14,7 +14,7 @@ const KEY_MAX: usize = 253;
 
 const IMMUTABLE: &str = "field is immutable when `immutable` is set";
 
-/// Returns a member that is a JSON object, or an empty map.
+/// Returns a member that is a JSON object with at least one member.
 pub(super) fn map<'a>(object: &'a Object, member: &str) -> Option<&'a Map<String, Value>> {
     let map = object.get(member).and_then(Value::as_object);
     map.filter(|map| !map.is_empty())
@@ -59,8 +59,8 @@ pub(super) fn decoded_size(object: &Object, member: &str) -> usize {
 
 /// Checks an update of an object from `old` to `new`.
 ///
-/// If `immutable` is true in `old`, returns an error for each of `members` that the update changes, and an
-/// error if `immutable` is not true in `new`. Otherwise, returns no errors.
+/// If `old` is immutable, returns an error for each of `members` that changes, and an error if `new` is not
+/// immutable.
 pub(super) fn check_immutable(
     old: &Object,
     new: &Object,

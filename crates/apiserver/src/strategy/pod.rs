@@ -63,7 +63,6 @@ fn validate_update(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {
 
 /// Returns whether and how a deletion changes the grace period of a pod.
 ///
-/// The rules are those of Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
 /// `asked` is the grace period that the client requests, in seconds.
 fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod {
     let until = |start: Timestamp, seconds: i64| {

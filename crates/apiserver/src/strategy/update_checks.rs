@@ -77,8 +77,7 @@ const UNQUALIFIED_FINALIZERS: [&str; 5] = [
     "node.k8s.io",
 ];
 
-/// Returns the complete metadata rules of a built-in kind: the rule for names from `rules`, and the rules for
-/// finalizers and updates that belong to `group_resource`.
+/// Replaces the rules for finalizers and updates in `rules` with those of a built-in kind, `group_resource`.
 pub(super) fn with_updates(rules: MetadataRules, group_resource: &str) -> MetadataRules {
     let group = group_resource
         .split_once('.')

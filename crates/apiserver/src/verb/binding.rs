@@ -1,7 +1,7 @@
 //! Handles POST on `pods/binding` and `bindings`: binds a pod to a node.
 //!
-//! Guarantees: a pod is bound at most once. A request to bind a pod that is already bound is rejected with a
-//! 409 error that names the pod's current node.
+//! Guarantees: a pod is bound at most once. A second binding is rejected with a 409 error that names the
+//! pod's current node.
 
 use std::sync::Arc;
 
@@ -20,7 +20,6 @@ use crate::storage::Entry;
 use crate::strategy::Part;
 
 impl Call {
-    /// Binds a pod, and returns the response.
     pub(super) fn bind(
         &self,
         target: &Target,
@@ -50,8 +49,7 @@ impl Call {
     }
 }
 
-/// Sets the pod's `spec.nodeName` to the node in `binding`, adds the annotations of `binding` to those of the
-/// pod, and adds the condition `PodScheduled`.
+/// Sets the pod's `spec.nodeName`, adds the annotations of `binding`, and adds the condition `PodScheduled`.
 ///
 /// # Errors
 ///

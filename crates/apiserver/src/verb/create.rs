@@ -4,8 +4,8 @@
 //! - the server sets `uid`, `creationTimestamp` and `generation`;
 //! - the server generates a name if the object has `generateName` and no name;
 //! - uids and generated names are reproducible: the same seed and the same calls result in the same values;
-//! - the existence check and the write happen under one lock, so only one of two creates of the same name
-//!   succeeds.
+//! - of two requests that create the same object, at most one succeeds. The existence check and the write
+//!   happen under one lock.
 
 use std::sync::Arc;
 
@@ -212,8 +212,7 @@ fn check_metadata(resource: &Resource, object: &Object, origin: Origin) -> Resul
 ///
 /// # Errors
 ///
-/// Returns a 409 error if the object's name is in use, or if all names that the function generates are in
-/// use.
+/// Returns a 409 error if the object's name is in use, or if all generated names are in use.
 fn settle_name(
     state: &mut State,
     resource: &Resource,

@@ -87,8 +87,7 @@ pub(super) fn delete_object(
 
 /// Returns a copy of `object` that is marked for deletion, and whether the caller must remove the object.
 ///
-/// The caller must store the copy, if there is one, before it removes the object. There is no copy if the
-/// object is removed without a mark, or if an existing mark does not change.
+/// The caller must store the copy, if there is one, before the caller removes the object.
 fn fate(
     subject: Subject<'_>,
     object: &Object,
@@ -117,10 +116,7 @@ fn fate(
     ((marked != *object).then_some(marked), removes)
 }
 
-/// Returns a copy of `object` that is marked for deletion.
-///
-/// The copy has a `deletionTimestamp` and a grace period according to `grace`, and the given finalizers. If
-/// `object` is not marked for deletion yet, its `generation` is incremented, unless it has none.
+/// Returns a copy of `object` that is marked for deletion. Only the first mark increments `generation`.
 fn marked(object: &Object, finalizers: &[String], grace: &Grace) -> Object {
     let mut marked = object.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));

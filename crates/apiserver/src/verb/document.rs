@@ -23,7 +23,6 @@ macro_rules! aggregated {
 }
 
 impl Call {
-    /// Returns the response of a path that is not a resource.
     pub(super) fn answer_document(&self) -> Result<Reply, ApiError> {
         let kinds = self.shared.registry.kinds();
         let (route, document) = match &self.destination {

@@ -7,8 +7,8 @@
 //!   response is a 410 error with a new continue token, which continues the list from the current state;
 //! - the revision of the list is the revision of the listed state, not the largest revision of the items;
 //! - the body is written in chunks while the client reads it;
-//! - the time to select a page does not depend on the number of objects after it, except for the first page
-//!   of one namespace and for a continue token that the server has not returned recently;
+//! - the time to select a page does not depend on the number of objects after the page. The exceptions are
+//!   the first page of one namespace, and a continue token that the server has not returned recently;
 //! - lists of custom kinds have `items` before `metadata`, as in Kubernetes.
 
 mod body;
@@ -43,8 +43,7 @@ pub(crate) struct ListCall<'a> {
     pub(crate) options: &'a ListOptions,
 }
 
-/// Where a page starts and ends: the state of the collection from which the page is read, and the minimum key
-/// and the maximum number of the page's objects.
+/// The state from which a page is read, and the start and the limit of the page.
 struct Start {
     snapshot: Snapshot,
     /// Minimum key of the objects in the page. Empty for the first page.
@@ -101,7 +100,7 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
     Ok(page(shared, call.resource, &start, &prefix, &selection))
 }
 
-/// Returns the key prefix of the listed objects: `<namespace>/`, or nothing for all namespaces.
+/// Returns the key prefix of the listed objects: `<namespace>/`, or an empty string for all namespaces.
 pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     match namespace {
         Some(namespace) if resource.is_namespaced() => format!("{namespace}/"),
@@ -109,12 +108,11 @@ pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     }
 }
 
-/// Returns the start of the first page of a list: a snapshot of the collection, and the limit of the page.
+/// Returns the start of the first page of a list.
 ///
-/// The parameters `resourceVersion`, `resourceVersionMatch` and `limit` determine the revision of the
-/// snapshot. If the request has a `limit`, a `resourceVersion` above 0 and no `resourceVersionMatch`, the
-/// snapshot has exactly this revision. A list that can contain only one object is an exception, because
-/// Kubernetes ignores its `limit`.
+/// For a request with a `limit`, a `resourceVersion` above 0 and no `resourceVersionMatch`, the snapshot has
+/// exactly this revision. An exception is a list that can contain only one object, because Kubernetes ignores
+/// the `limit` of such a list.
 async fn begin(
     shared: &Shared,
     call: &ListCall<'_>,

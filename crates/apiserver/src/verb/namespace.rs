@@ -35,7 +35,6 @@ use crate::strategy::namespace::{FINALIZER, finalizers, set_finalizers};
 /// Names of the namespaces that the server refuses to delete.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Returns whether the namespace's phase is Terminating.
 pub(super) fn is_terminating(namespaces: &Resource, entry: &Entry) -> bool {
     let fields = namespaces.strategy.fields;
     fields.value_of(&entry.fields, "status.phase") == Some("Terminating")
@@ -116,10 +115,7 @@ fn check(
     Ok(())
 }
 
-/// Returns a copy of `namespace` that is marked for deletion.
-///
-/// The copy has the phase Terminating, the current time as its deletion timestamp, and `finalizers` as its
-/// `metadata.finalizers`.
+/// Returns a copy of `namespace` that is marked for deletion. `finalizers` replaces `metadata.finalizers`.
 fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Object {
     let mut marked = namespace.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));
@@ -140,7 +136,6 @@ fn ends(state: &State, namespaces: &Resource, name: &str) -> bool {
     entry.is_some_and(|entry| is_ending(namespaces, entry))
 }
 
-/// Returns whether the namespace's phase is Terminating and the namespace has a deletion timestamp.
 fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {
     is_terminating(namespaces, entry) && Object::stored(entry.object(namespaces)).is_deleting()
 }
@@ -152,13 +147,13 @@ fn has_objects(shared: &Shared, resource: &Resource, namespace: &str) -> bool {
     found.next().is_some()
 }
 
-/// Rest of the deletion of a namespace: deletes its contents one by one, and then removes the namespace.
+/// Deletes the contents of a Terminating namespace one by one, and then removes the namespace.
 ///
 /// Does nothing if the namespace is not Terminating. Does not wait until grace periods end or finalizers are
 /// removed: the write that removes a remaining object continues the deletion with a new `Emptying`.
 ///
-/// If the value is dropped before the deletion is complete, for example because the client closed its
-/// connection, the drop completes the deletion without yielding.
+/// A drop before the end, for example because the client has disconnected, completes the deletion without
+/// yielding.
 pub(crate) struct Emptying {
     shared: Arc<Shared>,
     namespace: String,
@@ -183,11 +178,9 @@ enum Stage {
 }
 
 impl Emptying {
-    /// Returns an [`Emptying`], which continues the deletion of a namespace.
+    /// Returns the [`Emptying`] of a namespace after the deletion of `subject`.
     ///
-    /// Must be called after the deletion of `subject`, which is the namespace itself or an object in it. The
-    /// deletion continues when the [`Emptying`] is run, completed or dropped. Nothing happens if the
-    /// namespace is not being deleted.
+    /// `subject` is the namespace itself, or an object in the namespace.
     pub(crate) fn after_delete(shared: &Arc<Shared>, subject: Subject<'_>, how: How) -> Emptying {
         let namespaces = shared.registry.namespaces.as_ref();
         if namespaces.is_some_and(|it| it.collection == subject.resource.collection) {
@@ -196,11 +189,7 @@ impl Emptying {
         Emptying::after_write(shared, subject.resource, subject.namespace, how)
     }
 
-    /// Returns an [`Emptying`], which continues the deletion of `namespace`.
-    ///
-    /// Must be called after a write that may have removed an object of `resource` in `namespace`. The
-    /// deletion continues when the [`Emptying`] is run, completed or dropped. Nothing happens if `namespace`
-    /// is not being deleted.
+    /// Returns the [`Emptying`] of `namespace` after a write that may have removed an object of `resource`.
     pub(crate) fn after_write(
         shared: &Arc<Shared>,
         resource: &Resource,
@@ -253,9 +242,8 @@ impl Emptying {
 
     /// Deletes the next object in the namespace, and returns the object's collection.
     ///
-    /// If no object is left, removes the finalizer `kubernetes` from the namespace, and then also removes the
-    /// namespace, unless it has other finalizers. Returns `None` in this case. Also returns `None` if the
-    /// remaining objects wait for a grace period or a finalizer, or if the namespace is not being deleted.
+    /// Returns `None` if the remaining objects wait for a grace period or a finalizer, or if the namespace is
+    /// not being deleted. Also returns `None` if no object is left, after a call of [`finish`].
     fn step(&mut self) -> Option<CollectionId> {
         loop {
             if let Some((resource, entries)) = &mut self.found

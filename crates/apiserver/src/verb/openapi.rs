@@ -133,9 +133,7 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Schemas)
     }
 }
 
-/// Adds a path with its operations to `paths`. Does nothing if `operations` is empty.
-///
-/// If `path` contains `{name}` or `{namespace}`, also adds the description of this path parameter.
+/// Adds a path with operations and path parameters to `paths`.
 fn add(paths: &mut Map<String, Value>, path: &str, mut operations: Map<String, Value>) {
     if operations.is_empty() {
         return;
@@ -260,8 +258,7 @@ impl Schemas {
         name
     }
 
-    /// Returns a JSON object that maps names to schemas. The object contains all schemas to which the
-    /// operations of the document refer, directly or indirectly.
+    /// Returns all schemas to which the operations refer, directly or indirectly, by name.
     fn write(self) -> Value {
         let mut written = Map::new();
         let mut open: Vec<&'static str> = self.needed.keys().copied().collect();
@@ -333,9 +330,7 @@ fn typed(cell: &str) -> Value {
     scalar(cell).unwrap_or_else(|| json!({"allOf": [reference(cell)]}))
 }
 
-/// Returns the OpenAPI schema of the field type `cell` if it is a scalar type or `any`, otherwise `None`.
-///
-/// The type `any` permits every JSON value.
+/// Returns the OpenAPI schema of a scalar type, or of the type `any`, which permits every JSON value.
 fn scalar(cell: &str) -> Option<Value> {
     match cell {
         "any" => Some(json!({})),

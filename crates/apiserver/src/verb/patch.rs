@@ -124,7 +124,6 @@ impl PatchBody {
 
 /// Parameters for the report of unknown and duplicate fields in a client's patch.
 pub(crate) struct Rigour<'a> {
-    /// Complaints about duplicate members in the patch.
     pub(crate) duplicates: Complaints,
     pub(crate) directive: Directive,
     pub(crate) warnings: &'a Warnings,
@@ -132,9 +131,8 @@ pub(crate) struct Rigour<'a> {
 
 /// Applies a patch to one object, and stores the result.
 ///
-/// If `rigour` is set, the function removes unknown fields from the patched object. It reports unknown and
-/// duplicate fields as the query parameter `fieldValidation` requires. If `rigour` is `None`, the function
-/// stores unknown fields and reports nothing.
+/// If `rigour` is set, unknown fields are removed from the patched object. Unknown and duplicate fields are
+/// reported as `fieldValidation` requires. If `rigour` is `None`, unknown fields are stored.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
@@ -205,7 +203,6 @@ fn apply_strategic(
     Ok(())
 }
 
-/// Applies a merge patch to a document.
 fn apply_merge(document: &mut Value, patch: &Value) {
     if let (Value::Object(members), Value::Object(patch)) = (&mut *document, patch) {
         merge::merge(members, patch);

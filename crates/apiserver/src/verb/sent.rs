@@ -21,7 +21,6 @@ use crate::resource::Resource;
 use crate::status::{ApiError, FieldError};
 
 impl Call {
-    /// Returns the value of the query parameter `fieldValidation`.
     pub(super) fn directive(&self) -> Directive {
         Directive::of(self.query.text("fieldValidation"))
     }
@@ -43,8 +42,7 @@ impl Call {
 
     /// Checks the `apiVersion` and `kind` in the body of a request for a custom kind.
     ///
-    /// Both are required for a custom kind. They may be missing for a built-in kind, which this method does
-    /// not check.
+    /// A custom kind requires both. A built-in kind requires neither.
     fn check_type(&self, kind: &Kind, value: &Value) -> Result<(), ApiError> {
         let text = |member: &str| value[member].as_str().unwrap_or_default();
         let (sent, api_version) = (text("kind"), text("apiVersion"));
@@ -94,9 +92,7 @@ impl Call {
         })
     }
 
-    /// Ignores `complaints`, sends them as warnings, or returns them as an error.
-    ///
-    /// The query parameter `fieldValidation` selects which of these the method does.
+    /// Ignores complaints, sends them as warnings, or returns them as an error, as `fieldValidation` selects.
     fn judge(&self, complaints: Complaints, (version, kind): (&str, &str)) -> Result<(), ApiError> {
         let judged = self.directive().judge(complaints, &self.warnings);
         judged.map_err(|error| {
@@ -112,7 +108,6 @@ impl Call {
         })
     }
 
-    /// Parses the body of a PATCH request.
     pub(super) fn patch_body(&self) -> Result<PatchBody, ApiError> {
         let media_type = content_type(&self.headers);
         PatchBody::parse(&media_type, &self.body, self.directive())

@@ -25,15 +25,15 @@ impl Call {
         negotiate(&self.headers, streams, &target.resource.kind)
     }
 
-    /// Returns the format of a response that contains an object, a list or a watch, as `content` specifies.
+    /// Returns the format of a response with this content.
     ///
     /// As in Kubernetes, the format is checked after a write is stored, and after the objects of a list are
     /// read.
     ///
     /// # Errors
     ///
-    /// Returns a 406 error if the server has selected an alternative of the `Accept` header that does not fit
-    /// the content, and a 400 error if the options of a table are invalid.
+    /// Returns a 406 error if the selected alternative of the `Accept` header does not fit the content.
+    /// Returns a 400 error if the options of a table are invalid.
     pub(super) fn format(&self, target: &Target, content: Content) -> Result<Format, ApiError> {
         let kind = &target.resource.kind;
         self.selected(target)?.format(&self.query, content, kind)
@@ -53,7 +53,7 @@ impl Call {
         ))
     }
 
-    /// Returns one object in the requested format, or as JSON if it can't be encoded as protobuf.
+    /// Returns one object in the requested format, or as JSON if the object can't be encoded as protobuf.
     pub(super) fn show(
         &self,
         target: &Target,

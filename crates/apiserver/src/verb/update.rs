@@ -1,8 +1,8 @@
 //! Changes a stored object: handles PUT, and stores the changes of PUT, PATCH and bindings.
 //!
 //! Guarantees:
-//! - a change is computed from the newest state of the object. As in Kubernetes' `GuaranteedUpdate`, it is
-//!   computed again if another write changes the object before the result is stored;
+//! - a change is computed from the newest state of the object. As in Kubernetes' `GuaranteedUpdate`, the
+//!   change is computed again if another write comes first;
 //! - the values that a request contains for the uid, the creation and deletion timestamps and the generation
 //!   are never stored;
 //! - if the kind has a `status` subresource, a client's PUT or PATCH changes either `status` or the other
@@ -263,8 +263,7 @@ fn keep_system_metadata(new: &mut Object, old: &Object) {
 ///
 /// # Errors
 ///
-/// Returns an error if `errors` is not empty, or if the validation finds an error. The returned error lists
-/// `errors` and all errors that the validation finds.
+/// Returns one error that lists `errors` and the errors of the validation, if there are any.
 fn check_update(
     subject: Subject<'_>,
     (old, new): (&Object, &Object),

@@ -1,8 +1,8 @@
 //! Opens watches: determines the start of a watch and its initial events, and registers the watcher.
 //!
 //! Guarantees:
-//! - no event is lost or delivered twice between the initial and the live events, because one step under the
-//!   server's lock captures the initial events and registers the watcher;
+//! - no event is lost or delivered twice between the initial and the live events. One step under the server's
+//!   lock captures the initial events and registers the watcher;
 //! - an error before the start of the response is an HTTP error. A later error is an ERROR event, and the 200
 //!   response ends after this event;
 //! - start revisions, streaming lists and bookmarks follow Kubernetes 1.36.

@@ -26,8 +26,8 @@ pub(crate) enum Origin {
     /// A Rust method call, such as [`Server::create`](crate::Server::create), instead of a client's request.
     /// The call may change fields that clients can't change.
     Direct,
-    /// The creation of a seed while the server is being built. Permits the same changes as
-    /// [`Origin::Direct`], and also permits an object whose namespace does not exist.
+    /// The creation of a seed while the server is being built. Like [`Origin::Direct`], but the namespace of
+    /// the object need not exist.
     Seed,
 }
 
@@ -35,7 +35,6 @@ pub(crate) enum Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct How {
     pub(crate) origin: Origin,
-    /// Part of the object that an update changes.
     pub(crate) part: Part,
     /// Whether the server validates the write and sends the usual response, but stores nothing.
     pub(crate) dry_run: bool,
@@ -49,7 +48,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) name: &'a str,
 }
 
-/// How a write affects the object: changes it, marks it for deletion, or removes it.
+/// Effect of a write on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Change,
@@ -123,7 +122,7 @@ impl Subject<'_> {
     }
 }
 
-/// Returns the object in the response to a write that does not store `new`, such as a dry run or a removal.
+/// Returns the response object of a write that does not store `new`, such as a dry run or a removal.
 ///
 /// The object has the revision of `entry`, and `link` as its `selfLink`. Kubernetes removes the `selfLink` of
 /// a request only when it stores the object.

@@ -29,7 +29,6 @@ pub(crate) struct Receiver(Arc<Inbox>);
 /// The reason why a queue rejected a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// The queue is full.
     Full,
     /// The receiver was dropped.
     Gone,
@@ -151,7 +150,6 @@ mod tests {
 
     use super::*;
 
-    /// A test waker that counts its wake-ups.
     #[derive(Default)]
     struct Woken(AtomicUsize);
 

@@ -5,8 +5,8 @@
 //! selective one: a name before other fields, and a namespace last.
 //!
 //! Guarantees:
-//! - an event is compared only with two sets of watchers: those that require no value, and those that require
-//!   a value which the object has before or after the event;
+//! - an event is compared only with watchers that require no value, or a value that the object has before or
+//!   after the event;
 //! - the index keeps no data of a removed watcher.
 
 use std::collections::BTreeMap;
@@ -18,9 +18,7 @@ use crate::storage::Event;
 /// The watchers that require the same value. The watchers that require no value also form one group.
 type Group = BTreeMap<WatcherId, Watcher>;
 
-/// All open watchers of one resource, grouped by the field value or namespace that they require.
-///
-/// Each watcher is in exactly one group. Watchers that require neither form one group.
+/// All open watchers of one resource. Each watcher is in exactly one group.
 #[derive(Default)]
 pub(super) struct Watchers {
     /// Maps the id of each watcher to the value that determines the watcher's group.
@@ -30,7 +28,7 @@ pub(super) struct Watchers {
     by_value: BTreeMap<Source, BTreeMap<Box<str>, Group>>,
 }
 
-/// The field value or namespace that a watcher requires, or `Any`. The index finds the watcher by this value.
+/// The field value or namespace by which the index finds a watcher.
 #[derive(Clone, Debug, PartialEq)]
 enum Demand {
     Any,
@@ -92,7 +90,7 @@ impl Watchers {
         }
     }
 
-    /// Calls `keep` for all watchers in order of creation, and removes those for which it returns false.
+    /// Calls `keep` for all watchers in order of creation. Removes a watcher if `keep` returns false.
     pub(super) fn retain(&mut self, keep: impl Fn(&Watcher) -> bool) {
         let ids: Vec<WatcherId> = self.demands.keys().copied().collect();
         for id in ids {
@@ -100,10 +98,7 @@ impl Watchers {
         }
     }
 
-    /// Calls `keep` for the watchers that `event` may concern, and removes those for which it returns false.
-    ///
-    /// An event may concern a watcher that requires no value, or a value that the object has before or after
-    /// the event.
+    /// Calls `keep` for the watchers that `event` may concern. Removes a watcher if `keep` returns false.
     pub(super) fn retain_concerned(&mut self, event: &Event, keep: impl Fn(&Watcher) -> bool) {
         let mut gone = Vec::new();
         let mut ask = |group: &Group| {
@@ -141,10 +136,7 @@ impl Watchers {
 // === impl Demand ===
 
 impl Demand {
-    /// Returns the most selective value that the `filter` of a watch requires: a name before other fields,
-    /// and a namespace last.
-    ///
-    /// Returns [`Demand::Any`] if `filter` requires no value.
+    /// Returns the most selective value that the filter requires.
     fn of(filter: &Filter) -> Demand {
         let demands = filter.selection.fields.demands();
         let namespace = filter.prefix.strip_suffix('/');

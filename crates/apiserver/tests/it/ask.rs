@@ -61,7 +61,6 @@ impl Reply {
         format!("{} {reason}: {}", self.code, self.message())
     }
 
-    /// Returns the names of the listed objects.
     pub(crate) fn names(&self) -> Vec<&str> {
         let items = self.json["items"].as_array().expect("a list has items");
         items
@@ -155,7 +154,7 @@ impl Watch {
 
     /// Returns the events received until the watch ends or sends nothing for [`SILENCE`].
     ///
-    /// One line per event, as [`event_line`] formats it, and the line `end` after the end of the watch.
+    /// Each event is one line, formatted by [`event_line`]. The line `end` follows the end of the watch.
     pub(crate) async fn trace(&mut self) -> String {
         self.trace_for(SILENCE).await
     }

@@ -170,7 +170,7 @@ async fn orphan_dependents_false_receives_202_if_a_finalizer_keeps_the_object() 
     );
 }
 
-/// Returns a pod that is assigned to a node. By default, a deletion of such a pod has a grace period of 30 s.
+/// Returns a pod on a node. The deletion of such a pod has a default grace period of 30 s.
 fn bound(name: &str) -> Value {
     let mut bound = pod(name);
     bound["spec"]["nodeName"] = json!("n1");

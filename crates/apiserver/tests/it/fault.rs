@@ -1,5 +1,4 @@
-//! Tests the fault-injection methods of `Server::faults`: the effect of each fault on a request or a watch,
-//! and that other requests and watches are not affected.
+//! Tests that the methods of `Server::faults` affect matching requests and watches, and no others.
 
 use std::io;
 

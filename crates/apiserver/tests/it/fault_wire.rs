@@ -24,7 +24,6 @@ async fn talk(listening: &Listening, uri: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Returns the body of a response, without the status line and the headers.
 fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").expect("a head").1
 }

@@ -1,6 +1,4 @@
-//! Tests that the server works with kube-rs: with its watcher, its reflector and its controller.
-//!
-//! The tests check the events that kube-rs returns and the requests that it sends. The clock is virtual.
+//! Tests that the server works with the watcher, the reflector and the controller of kube-rs.
 
 mod controller;
 mod reflector;
@@ -21,7 +19,7 @@ use serde::de::DeserializeOwned;
 /// Longer than kube-rs's first backoff, which is at most 1.6 s with jitter.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Returns two watcher configurations: the initial list is a LIST in one, and a streaming list in the other.
+/// Returns two watcher configurations: one with a list, and one with a streaming list.
 fn both_strategies() -> [Config; 2] {
     [Config::default(), Config::default().streaming_lists()]
 }
@@ -49,7 +47,7 @@ where
         }
     }
 
-    /// Receives events and errors until none arrives for [`SILENCE`]. Returns one line for each of them.
+    /// Returns one line for each event and error, until none arrives for [`SILENCE`].
     async fn trace(&mut self) -> String {
         let mut trace = String::new();
         while let Ok(event) = tokio::time::timeout(SILENCE, self.events.next()).await {

@@ -32,8 +32,7 @@ enum Step {
     Delete(usize),
     /// Expires all past revisions and their `continue` tokens.
     Compact,
-    /// Requests one page with this limit: the next page of the list in progress, or the first page of a new
-    /// list if none is in progress.
+    /// Requests the next page of the list in progress, or the first page of a new list, with this limit.
     Page(usize),
 }
 
@@ -80,8 +79,8 @@ impl Reference {
 
     /// Returns the expected config maps at `revision` whose index in [`KEYS`] is at least `from`.
     ///
-    /// Each item contains the index and the `resourceVersion` of a config map. If `namespace` is set, config
-    /// maps of other namespaces are omitted.
+    /// Each item contains the index and the `resourceVersion` of a config map. If `namespace` is set, only
+    /// config maps of this namespace are included.
     fn rest(&self, revision: u64, from: usize) -> Vec<(usize, u64)> {
         let moment = usize::try_from(revision).map(|revision| &self.moments[revision]);
         let rest = moment.expect("revisions are few").range(from..);
@@ -104,8 +103,7 @@ impl Reference {
     }
 }
 
-/// Asserts that `page` contains the first `limit` config maps of those that [`Reference::rest`] returns for
-/// `revision` and `from`.
+/// Asserts that `page` contains the first `limit` items of [`Reference::rest`].
 ///
 /// Returns the [`Chain`] for the next page, or `None` if `page` is the last page of the list.
 fn judge(

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::ask::{Watch, builder, get, pod, with};
 
-/// Returns the path of a test's data directory, after deleting any directory that exists at this path.
+/// Deletes the data directory `name` if it exists, and returns its path.
 fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     drop(fs::remove_dir_all(&path));
@@ -245,11 +245,8 @@ fn a_truncated_or_overwritten_store_is_rejected() {
     assert_eq!(open(&directory).list("v1", "pods").len(), 200);
 }
 
-/// Number of concurrent writers, each with its own objects.
 const WRITERS: usize = 4;
-/// Number of child processes that `acknowledged_writes_survive_a_kill` starts and kills, one after the other.
 const KILLS: u64 = 12;
-/// Name of the test function that each child process runs.
 const CHILD: &str = "persistence::write_until_killed";
 
 /// Writes pods until the test `acknowledged_writes_survive_a_kill` kills this process.
@@ -337,10 +334,7 @@ fn acknowledged_writes_survive_a_kill() {
 
 /// Starts a child process that writes pods, and kills it after `stop_after` acknowledged writes.
 ///
-/// Returns the highest acknowledged revision.
-///
-/// Records in `known`, by pod name, the values that each written pod may have after the kill. A pod can have
-/// several possible values, because an unacknowledged write may be stored or lost.
+/// Updates `known`, and returns the highest acknowledged revision.
 fn kill_in_the_middle(
     directory: &Path,
     round: u64,

@@ -18,7 +18,6 @@ fn field(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     [&[number << 3 | 2, length], bytes].concat()
 }
 
-/// Encodes a Kubernetes request body in protobuf.
 fn body(api_version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
     let type_meta = [field(1, api_version), field(2, kind)].concat();
     [&b"k8s\0"[..], &field(1, type_meta), &field(2, object)].concat()

@@ -18,7 +18,6 @@ const POD: &str = "/api/v1/namespaces/default/pods/a";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const EITHER: &str = "application/vnd.kubernetes.protobuf,application/json";
 
-/// The status code, the content type and the body of a response.
 struct Reply {
     code: u16,
     content_type: String,

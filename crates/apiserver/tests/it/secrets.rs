@@ -94,8 +94,7 @@ fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     rows.into_iter().map(carrying_secrets).collect()
 }
 
-/// Builds a request with confidential data in two headers. Returns the request, and the expected status code
-/// of the response.
+/// Builds a request with confidential data in two headers.
 fn carrying_secrets(
     (method, uri, content_type, body, code): (&str, &str, &str, String, u16),
 ) -> (Request<Full<Bytes>>, u16) {

@@ -23,8 +23,7 @@ async fn next(body: &mut Body) -> Bytes {
     frame.into_data().unwrap()
 }
 
-/// Asserts that all three watchers receive the same buffer for an event, not copies. Two watches are opened
-/// before the events, and one after them.
+/// Asserts that all three watchers receive the same buffer for an event, not copies.
 #[tokio::test(start_paused = true)]
 async fn an_event_is_encoded_once_for_all_watchers_of_a_representation() {
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";

@@ -158,7 +158,6 @@ async fn only_the_exact_token_is_accepted() {
 /// The headers of each raw request, with the final empty line.
 const END: &str = "Host: localhost\r\nConnection: close\r\n\r\n";
 
-/// Sends `bytes` over a new connection, and returns the first line of the response.
 async fn first_line(address: SocketAddr, bytes: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();

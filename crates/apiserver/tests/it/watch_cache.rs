@@ -80,7 +80,6 @@ async fn without_a_watch_cache_the_closing_bookmark_is_the_only_one() {
     assert_eq!(watch.trace_for(minutes).await, "ADDED c 3\nend\n");
 }
 
-/// Returns whether the server has a watch cache for `resource`.
 async fn is_cached(server: &Server, resource: &str) -> bool {
     let list = format!("/api/v1/{resource}?resourceVersion=0&limit=1");
     get(server, &list).await.continue_token().is_none()

@@ -28,7 +28,6 @@ fn map(bytes: usize) -> Value {
     })
 }
 
-/// Sends a request with `Accept-Encoding: <encoding>`, and returns the response's headers and body.
 async fn ask(server: &Server, method: Method, uri: &str, encoding: &str) -> (HeaderMap, Bytes) {
     let request = request(method.as_str(), uri).header("accept-encoding", encoding);
     let request = request.body(Full::<Bytes>::default()).unwrap();

@@ -23,8 +23,6 @@ use crate::wire::{loopback, next_event};
 
 /// Opens a TLS connection, and asserts that the server has selected the ALPN protocol `alpn`.
 ///
-/// If `client` is set, the client presents this certificate to the server.
-///
 /// # Errors
 /// Returns an error if the server's certificate is not from the authority `trusted` or is not valid for
 /// `name`.

@@ -46,7 +46,6 @@ use crate::{
 /// `User-Agent` that the deployment controller and the replica set controller send.
 const CONTROLLERS: &str = "deployment-and-replica-set-controller";
 
-/// The options of the `demo` subcommand.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) replicas: u32,
@@ -54,10 +53,8 @@ pub(crate) struct Options {
     pub(crate) without: Option<Loop>,
     /// CPU request of each pod, as a Kubernetes quantity.
     pub(crate) cpu: String,
-    /// Maximum duration of the demo, after which it fails.
     pub(crate) deadline: Duration,
     pub(crate) target: Target,
-    /// File for the embedded server's request log.
     pub(crate) request_log: Option<PathBuf>,
 }
 
@@ -75,7 +72,6 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Returns whether the demo's loops write to the server instead of only observing it.
     fn acts(&self) -> bool {
         match self {
             Target::Embedded => true,
@@ -276,8 +272,7 @@ impl Stage<'_> {
 
 /// Prints the numbers of requests and cache reads of each `User-Agent`.
 ///
-/// If the server has a request log, also prints how many lists the loops requested after their caches synced.
-/// `synced` is the sequence number of the last request that the server had logged when the caches synced.
+/// `synced` is the sequence number of the last logged request at the time when the caches synced.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

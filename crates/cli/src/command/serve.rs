@@ -50,12 +50,11 @@ const MARK: &str = "# Written by kubectl-informer serve, and removed when that e
 /// The random number generator's seed is the sum of this number and the server's revision at start-up.
 const RNG_SEED: u64 = 1;
 
-/// The options of the `serve` subcommand.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) listen: SocketAddr,
     pub(crate) kubeconfig: PathBuf,
-    /// Directory in which the server stores its objects; without it, they are only in memory.
+    /// Directory for the objects; `None` keeps the objects only in memory.
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) watch_caches: WatchCaches,
     pub(crate) seed_objects: Vec<SeedObjects>,
@@ -71,9 +70,6 @@ struct Company {
 }
 
 /// Runs the server until a signal arrives.
-///
-/// # Errors
-/// Returns an error if the server can't be started or an option can't be applied.
 pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow::Result<Ending> {
     let plan = options.faults.as_ref().map(FaultPlan::read).transpose()?;
     let prepared = async {
@@ -93,7 +89,7 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
     Ok(Ending::Ended(signal?))
 }
 
-/// Builds the server. If a data directory is set, the server contains the objects that are stored there.
+/// Builds the server, and loads the stored objects if a data directory is set.
 async fn start(options: &Options) -> anyhow::Result<Server> {
     let builder = options
         .watch_caches
@@ -155,9 +151,6 @@ async fn serve(
 
 impl Company {
     /// Creates the seeded objects on the server, and the controllers if requested.
-    ///
-    /// # Errors
-    /// Returns an error if the server rejects an object.
     async fn prepare(server: &Server, options: &Options) -> anyhow::Result<Self> {
         // The seed depends on the revision. A later start must not assign the uids of an earlier start again.
         let mut rng = Rng::with_seed(RNG_SEED.wrapping_add(server.revision()));

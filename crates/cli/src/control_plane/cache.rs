@@ -53,7 +53,6 @@ where
         self.lister.list(&Selector::everything()).collect()
     }
 
-    /// Returns the objects that the index `index` has stored under `value`.
     pub(crate) fn by_index(&self, index: &IndexToken, value: &str) -> Vec<Object<K>> {
         self.read();
         self.indexer

@@ -47,18 +47,15 @@ struct Controller {
     write_replica_sets: Writes<ReplicaSet>,
 }
 
-/// Event handler that queues the Deployment of each event for reconciliation.
+/// Event handler that queues Deployments.
 ///
-/// For the output of the command `demo`, it also reports each new Deployment, and each change of a
-/// Deployment's ready state.
+/// Reports each new Deployment, and each change of a Deployment's ready state.
 struct Deployments {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Event handler that queues, for each event of a ReplicaSet, the Deployment that controls the ReplicaSet.
-///
-/// For the output of the command `demo`, it also reports each new ReplicaSet.
+/// Event handler that queues the Deployment of each ReplicaSet, and reports new ReplicaSets.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,

@@ -46,7 +46,6 @@ const WORKERS: usize = 2;
 pub(crate) struct Fates(Arc<AtomicU32>);
 
 struct Agent {
-    /// Name of the agent's node.
     node: String,
     pods: Cache<Pod>,
     containers: Mutex<BTreeMap<ObjectName, Container>>,
@@ -66,8 +65,7 @@ struct Container {
 
 /// Event handler that queues new and changed pods of `node`, and all deleted pods.
 ///
-/// It reports a `Step` when a pod of `node` starts, becomes ready or ends. It also reports a `Step` for each
-/// new pod that is not assigned to a node.
+/// Reports each new pod without a node. Reports each pod of `node` that starts, becomes ready or ends.
 struct Pods {
     /// Name of the node whose new and changed pods are queued, or `None` for the pods of all nodes.
     node: Option<String>,
@@ -137,12 +135,10 @@ fn phase(pod: &Pod) -> &str {
         .unwrap_or_default()
 }
 
-/// Returns whether the pod's phase is `Failed` or `Succeeded`.
 pub(super) fn has_ended(pod: &Pod) -> bool {
     matches!(phase(pod), "Failed" | "Succeeded")
 }
 
-/// Returns whether the pod's phase is `Running` and its `Ready` condition is true.
 pub(super) fn is_ready(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let mut conditions = status.iter().flat_map(|s| s.conditions.iter().flatten());

@@ -53,8 +53,6 @@ struct Controller {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
     /// Number of ready pods of each ReplicaSet at the latest call of [`Controller::tell_content`].
-    ///
-    /// The next call reports a step only if more pods are ready.
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Writes<ReplicaSet>,
     write_pods: Writes<Pod>,
@@ -75,7 +73,7 @@ struct Pods {
     expectations: Arc<Expectations>,
 }
 
-/// Adds the replica set controller to `process`, a group of controllers that share one client and informers.
+/// Adds the replica set controller to `process`.
 ///
 /// # Errors
 /// Returns an error if `process` has been shut down, or already has a replica set controller.
@@ -318,10 +316,8 @@ impl Controller {
 
     /// Reports a step of [`Kind::Content`] if more pods of `set` are ready than at the previous call.
     ///
-    /// The first call for `set` also reports a step. If `newest` is `None`, the method reports nothing.
-    ///
-    /// The caller must check first that the ReplicaSet `set` has the desired number of pods. `ready` is the
-    /// number of ready pods of `set`. `newest` is the ready pod with the highest resource version.
+    /// The first call for `set` also reports a step. The caller must check first that the ReplicaSet `set`
+    /// has the desired number of pods. `newest` is the ready pod with the highest resource version.
     async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
         let told = self.content.lock().insert(set.clone(), ready);
         if let Some(newest) = newest.filter(|_| told.is_none_or(|told| told < ready)) {

@@ -38,9 +38,6 @@ pub(crate) struct NotAQuantity(String);
 
 impl Room {
     /// Returns the allocatable resources in the status of a node.
-    ///
-    /// # Errors
-    /// Returns an error if a quantity is invalid.
     pub(crate) fn of_node(node: &Node) -> Result<Room, NotAQuantity> {
         let allocatable = node.status.as_ref().and_then(|s| s.allocatable.as_ref());
         let mut room = Room::of_amounts(allocatable)?;
@@ -49,9 +46,6 @@ impl Room {
     }
 
     /// Returns the sum of the resource requests of a pod's containers, with a pod count of 1.
-    ///
-    /// # Errors
-    /// Returns an error if a quantity is invalid.
     pub(crate) fn of_pod(pod: &Pod) -> Result<Room, NotAQuantity> {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         let mut room = Room {

@@ -265,8 +265,7 @@ impl Reconciler for Controller {
 impl Controller {
     /// Returns the name of the fitting node with the highest [`Room::rank`].
     ///
-    /// If no node fits, the inner result is an `Err` that contains, for each node, a resource of which the
-    /// node has too little.
+    /// If no node fits, the inner `Err` contains, for each node, the first resource that the node lacks.
     fn place(&self, asked: Room) -> Result<Result<String, Vec<Lack>>, anyhow::Error> {
         let mut fitting = Vec::new();
         let mut lacks = Vec::new();

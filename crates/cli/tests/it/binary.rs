@@ -55,7 +55,6 @@ pub(crate) async fn run(arguments: &[&str]) -> Ended {
 }
 
 impl Ended {
-    /// Asserts that the exit code is `code`, and returns `self`.
     #[track_caller]
     pub(crate) fn with_code(self, code: i32) -> Self {
         let Ended { out, err, .. } = &self;

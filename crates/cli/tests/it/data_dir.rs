@@ -25,10 +25,8 @@ use crate::{
     serve::client,
 };
 
-/// Number of clients that write concurrently to the server.
 const WRITERS: usize = 4;
 
-/// Number of times that a test kills the server while clients write.
 const KILLS: usize = 6;
 
 /// Deletes the data directory `name` if it exists, and returns its path.
@@ -157,8 +155,6 @@ async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
 type States = Vec<Option<u64>>;
 
 /// A client that writes config maps, and the possible states of each config map on the server.
-///
-/// If a kill interrupts a write, the states before and after the write are both possible.
 #[derive(Default)]
 struct Writer {
     number: usize,

@@ -30,7 +30,6 @@ pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBu
     (running, path)
 }
 
-/// Returns a client for the server that a kubeconfig file names.
 pub(crate) async fn client(kubeconfig: &PathBuf) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();

@@ -117,8 +117,7 @@ impl Binder {
     /// Binds or releases each volume that refers to the claim `name`.
     ///
     /// A volume is bound if the claim exists and has the uid in the volume's `claimRef`. Otherwise, the
-    /// volume is released. Afterwards, the method removes the finalizers of the claim if the claim exists and
-    /// is marked for deletion.
+    /// volume is released. If the claim is marked for deletion, its finalizers are then removed.
     async fn sync(&self, name: &ObjectName, by_claim: &IndexToken) -> anyhow::Result<()> {
         let claim = self.claims.lister().find(name);
         let claim = claim.map(|claim| claim.get()).transpose()?;
@@ -174,9 +173,7 @@ impl Binder {
 
     /// Sets the phase of a volume to `Released`, because the volume's claim is not in the cache.
     ///
-    /// The cache may be stale, so the method first checks that the server does not have the claim either. If
-    /// the phase is already `Released`, the method only removes the finalizers of a volume that is marked for
-    /// deletion.
+    /// The cache may be stale, so the method first checks that the server does not have the claim either.
     ///
     /// # Errors
     /// Returns an error if a request fails, or if the check finds the claim on the server.
@@ -196,7 +193,6 @@ impl Binder {
         set_status(&volumes, volume, json!({"phase": "Released"})).await
     }
 
-    /// Returns the [`Api`] client for claims in the namespace of `claim`.
     fn api(&self, claim: &ObjectName) -> Api<PersistentVolumeClaim> {
         Api::namespaced(self.client.clone(), claim.namespace().unwrap_or_default())
     }

@@ -85,7 +85,6 @@ impl Claims {
         created.with_context(|| format!("can't create claim {name}"))
     }
 
-    /// Gets the current state of a claim from the server.
     pub(crate) async fn get(
         &self,
         claim: &PersistentVolumeClaim,
@@ -94,7 +93,6 @@ impl Claims {
         Ok(self.api.get(name).await?)
     }
 
-    /// Sets the label `key` of a claim to `value`.
     pub(crate) async fn label(
         &self,
         claim: &PersistentVolumeClaim,
@@ -108,7 +106,6 @@ impl Claims {
         Ok(())
     }
 
-    /// Deletes a claim from the server.
     pub(crate) async fn delete(&self, claim: &PersistentVolumeClaim) -> anyhow::Result<()> {
         let name = claim.metadata.name.as_deref().unwrap_or_default();
         let deleted = self.api.delete(name, &DeleteParams::default()).await;
@@ -116,7 +113,6 @@ impl Claims {
         Ok(())
     }
 
-    /// Returns whether the server has a volume named `name`.
     pub(crate) async fn has_volume(&self, name: &str) -> anyhow::Result<bool> {
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         Ok(volumes.get_opt(name).await?.is_some())

@@ -56,7 +56,6 @@ impl Pods {
         patched.with_context(|| format!("can't label pod {name}"))
     }
 
-    /// Deletes a pod without a grace period.
     pub(crate) async fn delete(&self, name: &str) -> anyhow::Result<()> {
         let deleted = self.api.delete(name, &at_once()).await;
         deleted.with_context(|| format!("can't delete pod {name}"))?;

@@ -54,8 +54,7 @@ impl Transcript {
 
 /// Returns the first line of `expected` that is missing in `lines`, or `None` if no line is missing.
 ///
-/// A line counts as missing if it does not occur after the preceding expected lines. Other lines may occur
-/// between the expected lines.
+/// A line counts as missing if it does not occur after the preceding expected lines.
 fn missing<'a>(lines: &[String], expected: &[&'a str]) -> Option<&'a str> {
     let mut lines = lines.iter();
     let mut expected = expected.iter().copied();

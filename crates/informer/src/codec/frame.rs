@@ -29,7 +29,6 @@ impl Frame {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
-    /// An item of a list.
     Item,
     Added,
     Modified,

@@ -53,7 +53,6 @@ impl Expected {
         &self.stamp
     }
 
-    /// Compares an object's API version and kind with the expected API version and kind.
     pub(super) fn compared(&self, api_version: &str, kind: &str) -> Named {
         let metadata_alone = self.metadata_only
             && kind == "PartialObjectMetadata"

@@ -60,7 +60,6 @@ mod object_meta {
 pub(crate) struct Schema(MessageId);
 
 impl Schema {
-    /// Returns the message type of a built-in kind.
     pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<Self> {
         Messages::builtin().of_kind(api_version, kind).map(Self)
     }
@@ -100,9 +99,8 @@ fn metadata_type(schema: Schema) -> Option<(&'static str, &'static str)> {
 
 /// Compares the object's API version and kind with the expected ones.
 ///
-/// The envelope states the API version and the kind. Without an envelope, they are known only if the message
-/// type of the object is `PartialObjectMetadata`. If they are unknown, or if both are empty in the envelope,
-/// the function returns [`Named::Nothing`].
+/// The envelope states both. Without an envelope, the kind is known only if it is `PartialObjectMetadata`.
+/// For an unknown kind, the result is [`Named::Nothing`].
 pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named {
     let envelope = envelope(bytes);
     let stated = match &envelope {
@@ -119,10 +117,7 @@ pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named 
     }
 }
 
-/// Returns `Some(0)` if the object has no envelope (`runtime.Unknown`), as in a list, otherwise `None`.
-///
-/// The JSON function of the same name recognizes list items by their first field, and returns the position of
-/// the metadata. For protobuf, callers ignore the position, so the 0 has no meaning.
+/// Returns `Some(0)` if the object has no envelope, as in a list. The 0 has no meaning.
 pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
     // The position is not needed, because `identity` searches the whole message.
     envelope(bytes).is_none().then_some(0)

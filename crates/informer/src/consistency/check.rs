@@ -45,7 +45,7 @@ const SETTLE_TRIES: u32 = 20;
 
 /// Maximum value of [`ListedFor::gap`].
 ///
-/// So at least every 64th check that finds the same difference requests another list.
+/// Therefore at least every 64th check of an unchanged difference requests a list.
 const GAP_MAX: u32 = 64;
 
 /// Task that periodically compares the store of one informer with the server.
@@ -71,8 +71,7 @@ struct Source {
 /// and then after 2, 4, 8, … more checks, up to [`GAP_MAX`].
 struct ListedFor {
     fingerprint: u64,
-    /// Value of `rounds` at which the check requests the next list. Doubles with each request, up to
-    /// [`GAP_MAX`].
+    /// Value of `rounds` at which the check requests the next list.
     gap: u32,
     /// Number of periodic checks since the last request for a list.
     rounds: u32,
@@ -88,9 +87,6 @@ impl ListedFor {
     }
 
     /// Counts a periodic check that found this difference again. Returns whether to request another list.
-    ///
-    /// The caller must call the method once for each such check. The first call returns true. Then the number
-    /// of calls from one `true` to the next doubles: 2, 4, 8, …, up to [`GAP_MAX`].
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {
@@ -103,10 +99,6 @@ impl ListedFor {
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
-    /// Records the source ID, the `ListerWatcher` and the limits of each reflector.
-    ///
-    /// Also connects the check to each reflector with a channel. Through this channel, the check requests a
-    /// new list from the reflector.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         let sources = reflectors.iter_mut().map(|reflector| {
             let (relist, signal) = RelistRequest::new();
@@ -192,12 +184,10 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Requests a snapshot that contains, for each source, a revision and exactly the changes up to this
-    /// revision.
+    /// Requests a snapshot with a revision per source, and exactly the changes up to these revisions.
     ///
-    /// A source is one list with its watch. If the informer can't create such a snapshot because its queue
-    /// contains changes, the method retries. Returns `None` after [`SETTLE_TRIES`] attempts, or if the
-    /// informer has not synced or has stopped.
+    /// Retries while the informer's queue contains changes. Returns `None` after [`SETTLE_TRIES`] attempts,
+    /// or if the informer has not synced or has stopped.
     async fn settled(&self) -> Option<Snapshot<K>> {
         for _ in 0..SETTLE_TRIES {
             match settled_snapshot(&self.commands).await {

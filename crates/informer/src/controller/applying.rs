@@ -74,9 +74,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
 
     /// Calls `take` to add changes to the queue, and returns the result of `take`.
     ///
-    /// The arguments of `take` are the queue and the stored objects. `objects` is the number of objects that
-    /// `take` processes. If this number is at least [`OFFLOADED_MIN`], `take` runs on the thread pool for
-    /// blocking work.
+    /// `objects` is the number of objects that `take` processes. If this number is at least
+    /// [`OFFLOADED_MIN`], `take` runs on the thread pool for blocking work.
     pub(super) async fn queue_up<T: Send + 'static>(
         &mut self,
         objects: usize,

@@ -31,8 +31,7 @@ pub(crate) enum Definition {
 /// Whether the reflectors of an informer run or are suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Availability {
-    /// The reflectors list and watch, because the server serves the kind, or it is unknown whether the server
-    /// serves it.
+    /// The reflectors list and watch. The server serves or may serve the kind.
     Active,
     /// The server does not serve the kind, so the reflectors send no requests.
     Dormant,

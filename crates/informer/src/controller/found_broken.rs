@@ -10,8 +10,8 @@ use crate::object::ObjectName;
 impl<K: Send + Sync + 'static> Serving<K> {
     /// Marks stored objects as broken: `name`, and those in the next [`Command::FoundBroken`] commands.
     ///
-    /// Stops at the first other command, or when the batch is full. Returns that other command, which the
-    /// caller must execute, or `None` if the method has not received one.
+    /// Stops when the batch is full, or at the first command of another type. Returns that command, which the
+    /// caller must execute.
     pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {
         let mut names = vec![name];
         let mut next = None;

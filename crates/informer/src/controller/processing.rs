@@ -206,8 +206,7 @@ pub(super) struct Retry {
 impl Retry {
     /// Records a failure of the process function. Starts a pause if all queued keys may have failed.
     ///
-    /// `waiting` is the number of queued keys. The pause starts when the number of consecutive failures since
-    /// the last success or pause reaches this number.
+    /// The pause starts after `waiting` consecutive failures, where `waiting` is the number of queued keys.
     fn failed(&mut self, waiting: usize) {
         self.failed += 1;
         if self.failed >= waiting {

@@ -108,9 +108,6 @@ where
     ///
     /// Restarts the reflectors when the server starts or stops serving the informer's kind. The caller must
     /// stop the tasks that are left in `reflecting`.
-    ///
-    /// # Errors
-    /// Returns the cause if a part of the informer fails.
     async fn reflect_until(
         &mut self,
         shutdown: impl Future<Output = ()>,
@@ -171,8 +168,6 @@ where
     }
 
     /// Returns the cause of the informer's failure after the task of a reflector has ended unexpectedly.
-    ///
-    /// If the reflector ended because the informer's loop had ended, returns the cause of the loop's end.
     async fn reflector_end(&mut self, ended: Result<FailureCause, JoinError>) -> FailureCause {
         let cause = ended.unwrap_or_else(|error| cancelled("a reflector", &error));
         // A reflector returns when the loop has ended; the cause of the loop's end is more specific.
@@ -185,16 +180,13 @@ where
     }
 }
 
-/// Prepares the reflectors for the warm start and the consistency check, before the reflectors start.
-///
-/// Each of these optional tasks is a [`Guest`]. Calls [`Guest::begin`] of each task, one after the other.
 async fn begin<K>(guests: &mut [Box<dyn Guest<K>>], reflectors: &mut [InnerReflector<K>]) {
     for guest in guests {
         guest.begin(reflectors).await;
     }
 }
 
-/// Runs all guests (consistency check and warm start) until one panics, and returns the panic.
+/// Runs all guests until one panics, and returns the panic.
 async fn run<K>(guests: &mut [Box<dyn Guest<K>>]) -> FailureCause {
     let running = guests.iter_mut().map(|guest| caught(guest.run()));
     match future::try_join_all(running).await {

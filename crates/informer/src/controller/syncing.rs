@@ -1,11 +1,8 @@
-//! Determines when the informer has synced, and replies to requests for a snapshot of the store. A source is
-//! one list and watch of the informer.
+//! Determines when the informer has synced, and replies to requests for a snapshot of the store.
 //!
-//! A warm start loads the objects of a saved store.
-//!
-//! The sync requires that the first list of each source is in the store. After a warm start, the saved list
-//! counts as the first list, but the store must then also contain the first list or event that the server
-//! sends for the source.
+//! A source is one list and watch of the informer. The informer has synced when the first list of each source
+//! is in the store. After a warm start, the saved list counts as the first list. The store must then also
+//! contain the first list or event that the server sends for the source.
 //!
 //! As in client-go, full handler buffers do not delay the sync: the changes that the sync requires are
 //! applied to the store even if the buffers are full.
@@ -37,9 +34,7 @@ pub(super) struct Unconfirmed {
 impl Unconfirmed {
     /// Records that the reflector of `source` has sent a change, a list or a bookmark.
     ///
-    /// `waiting` is the number of changes in the queue, including those that the reflector has sent. The warm
-    /// start's objects can be confirmed only after these changes have left the queue. Only the first call for
-    /// each source has an effect.
+    /// `waiting` is the number of changes in the queue, including those that the reflector has sent.
     pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
         if self.sources.remove(&source) {
             self.left_in_queue = waiting;
@@ -83,9 +78,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
         self.listed.len() < self.arrived.len()
     }
 
-    /// Checks whether a warm start's objects are in the store, and whether the informer has synced.
-    ///
-    /// Reports each of these two events once.
+    /// Reports once when a warm start's objects are in the store, and once when the informer has synced.
     pub(super) fn sync(&mut self) {
         if !self.is_listing()
             && let Some(unconfirmed) = &mut self.unconfirmed
@@ -129,8 +122,6 @@ impl<K: Send + Sync + 'static> Serving<K> {
     }
 
     /// Returns a snapshot of the store, or the reason why there is none.
-    ///
-    /// For each source, the snapshot contains a revision and every change up to this revision.
     fn settled_snapshot(&self) -> Result<Snapshot<K>, NoSnapshot> {
         let queue = &self.parts.queue;
         if !self.parts.report.status.is_synced() {

@@ -73,7 +73,6 @@ impl Board {
         self.kept.lock().errors.values().cloned().collect()
     }
 
-    /// Returns the names of the indexed objects that depend on the object `other`.
     fn dependants(&self, other: &ObjectName) -> Vec<ObjectName> {
         let dependencies = self.kept.lock().dependencies.clone();
         dependencies.names(other.as_str()).cloned().collect()
@@ -151,7 +150,6 @@ pub(super) struct Maintenance<K, O> {
 }
 
 impl<K, O> Maintenance<K, O> {
-    /// Updates the index entries of all objects that depend on `other`, after `other` has changed.
     pub(super) async fn update_dependants(&self, other: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;

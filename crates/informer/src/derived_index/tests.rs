@@ -1,8 +1,7 @@
 //! Tests a derived index that finds pods by the zones of their nodes.
 //!
-//! The index has two handlers, one for the events of pods and one for the events of nodes. The tests check
-//! that the handlers keep the index up to date with the pod cache and the node cache. A property test changes
-//! these caches between the polls of the handlers, and during calls of the index functions.
+//! The index has two handlers: one for pod events and one for node events. A property test changes the pod
+//! cache and the node cache between the polls of these handlers, and during calls of the index functions.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -32,7 +31,7 @@ fn meta(name: &str, label: &str, text: &str) -> ObjectMeta {
     }
 }
 
-/// Returns a pod whose label `nodes` contains its nodes' names, one letter each.
+/// Returns a pod with the label `nodes`, for example `ab` for the nodes `a` and `b`.
 fn pod(name: &str, nodes: &str) -> Pod {
     Pod {
         metadata: meta(name, "nodes", nodes),
@@ -73,9 +72,6 @@ enum Operation {
     PutNode(usize, usize),
     DeleteNode(usize),
     /// Polls the pod handler (0) or the node handler (1) once.
-    ///
-    /// The poll continues the handling of the current event. If there is no current event, the
-    /// poll begins the handling of the next event.
     Poll(usize),
     /// Ends the current call of an index function, if there is one.
     Answer,
@@ -95,12 +91,11 @@ fn operations() -> impl Strategy<Value = VecDeque<Operation>> {
     prop::collection::vec(operation, 0..60).prop_map(VecDeque::from)
 }
 
-/// The undelivered events and the pending future of one handler of the index.
+/// The undelivered events and the pending future of one handler.
 #[derive(Default)]
 struct Handling {
     events: VecDeque<ObjectName>,
-    /// Future that handles the current event; `None` if there is no such event, or during a poll of the
-    /// future.
+    /// Future that handles the current event. `None` without a current event, and during a poll.
     waiting: Option<BoxFuture<'static, ()>>,
     polled: bool,
 }
@@ -111,7 +106,7 @@ impl Handling {
     }
 }
 
-/// The state of one test: two stores, the index's two handlers, and the operations not yet run.
+/// The state of one test run. `script` contains the operations that did not run yet.
 struct World {
     script: VecDeque<Operation>,
     pods: IndexerWriter<Pod>,
@@ -122,17 +117,16 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// Runs the next operations of the script, up to the next [`Operation::Answer`] or the end of the script.
+/// Runs the script up to the next [`Operation::Answer`], or to the end.
 ///
-/// The two index functions that the test passes to the index call this function first. The operations
-/// therefore run during a call of an index function.
+/// Both index functions call this function first, so the operations run during a call of an index function.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }
 
-/// Removes the next operation from the script and runs it. Returns `false` at the end of the script.
+/// Removes the next operation from the script and runs the operation.
 ///
-/// Also returns `false` for [`Operation::Answer`]. A running index function then returns its result.
+/// Returns `false` for [`Operation::Answer`], and at the end of the script.
 fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     let mut guard = world.lock();
     let World {
@@ -170,7 +164,7 @@ fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
 
 /// Polls the pod handler (0) or the node handler (1) once.
 ///
-/// Polls the future that an earlier call has left pending, or else a new future that handles the next event.
+/// Polls the pending future of an earlier call, or a new future for the next event.
 fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     let mut waiting = {
         let mut world = world.lock();
@@ -204,10 +198,7 @@ fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     handling.waiting = (!ended).then_some(waiting);
 }
 
-/// Creates the [`World`] of a test, and an index of its pods.
-///
-/// Each index function first runs operations of `script`, and then computes its result. So the caches can
-/// change while the index evaluates a pod.
+/// Creates a [`World`], and an index of the pods in this world.
 fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
     let (pods, pod_writer) = indexer::new(Indexers::new()).unwrap();
     let (nodes, node_writer) = indexer::new(Indexers::new()).unwrap();

@@ -21,15 +21,19 @@ use crate::{
     },
 };
 
-/// Default time for which an unused informer keeps running, so that it can be requested without a new list.
+/// Default time for which an unused informer keeps running. A new request within this time needs no list.
 const IDLE_GRACE: Duration = Duration::from_secs(60);
 
 /// Configures a [`SharedInformerFactory`]: its client and the options of all its informers.
 ///
-/// An option can be set in three places. In order of precedence, these are the [`InformerOptions`] with which
-/// an informer is requested, the options of this builder for a type, and the options of this builder for all
-/// informers. [`InformerOptions`] has a table of the precedence. If two calls set the same option, the later
-/// call applies.
+/// An option can be set in three places, in order of precedence:
+///
+/// - in the [`InformerOptions`] of a request for an informer;
+/// - in this builder, for one type;
+/// - in this builder, for all informers.
+///
+/// [`InformerOptions`] has a table of the precedence. If two calls set the same option, the later call
+/// applies.
 #[must_use]
 pub struct FactoryBuilder {
     client: Arc<dyn ClientSource>,

@@ -8,16 +8,13 @@ use std::cell::RefCell;
 use super::registry::{Key, RegistryId};
 
 thread_local! {
-    /// Informers whose constructors are running on this thread, in the order in which the constructors began.
-    ///
-    /// There can be several, because a constructor can request other informers.
+    /// Informers whose constructors are running on this thread. The outermost constructor is first.
     static CONSTRUCTING: RefCell<Vec<UnderConstruction>> = const { RefCell::new(Vec::new()) };
 }
 
 struct UnderConstruction {
     registry: RegistryId,
     key: Key,
-    /// Whether the constructor has requested the informer that it creates.
     recursed: bool,
 }
 
@@ -48,7 +45,7 @@ impl Constructing {
         Some(Self { depth })
     }
 
-    /// Returns whether the constructor of this informer has requested this informer itself.
+    /// Returns whether the constructor has requested its own informer.
     pub(super) fn recursed(&self) -> bool {
         CONSTRUCTING.with_borrow(|constructing| constructing[self.depth].recursed)
     }
@@ -62,8 +59,7 @@ impl Drop for Constructing {
 
 /// Returns whether a constructor of the informer with the key `key` is running on this thread.
 ///
-/// If so, the constructor has requested the informer that it creates. The function records this, and
-/// [`Constructing::recursed`] then returns true.
+/// If so, records the recursion for [`Constructing::recursed`].
 pub(super) fn note(registry: RegistryId, key: &Key) -> bool {
     CONSTRUCTING.with_borrow_mut(|constructing| {
         let mut constructing = constructing.iter_mut();

@@ -35,18 +35,17 @@ pub(super) struct Defaults {
     pub(super) metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
     by_type: ByType,
-    /// Options that a wrapper type inherits from the type inside the wrapper. The keys are the wrapper types.
+    /// Options that a wrapper type inherits from the type inside the wrapper.
     ///
-    /// The first map is for one wrapper: `Pruned<Pod>` and `PartialObjectMeta<Pod>` inherit from `Pod`. The
-    /// second map is for two wrappers: `Pruned<PartialObjectMeta<Pod>>` inherits from `Pod`. For a type in
-    /// both maps, the first map has precedence.
+    /// The first map is for one wrapper: `Pruned<Pod>` inherits from `Pod`. The second map is for two
+    /// wrappers: `Pruned<PartialObjectMeta<Pod>>` inherits from `Pod`. The first map has precedence.
     inherited: [ByType; 2],
     pub(super) error_handler: Option<FactoryErrorHandler>,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
     pub(super) seed: Option<u64>,
 }
 
-/// Map from the id of a Rust type to the [`InformerOptions`] for that type.
+/// The [`InformerOptions`] of each Rust type.
 #[derive(Default)]
 struct ByType(BTreeMap<TypeId, Box<dyn Any + Send + Sync>>);
 
@@ -86,8 +85,8 @@ impl Defaults {
 
     /// Returns the default options for the type `K`, in order of precedence.
     ///
-    /// The options set for `K` are first. The options that `K` inherits from other types of the same kind
-    /// follow. For example, `PartialObjectMeta<Pod>` inherits the options of `Pod`.
+    /// The options for `K` itself are first. Inherited options follow. For example, `PartialObjectMeta<Pod>`
+    /// inherits the options of `Pod`.
     fn of_type<K: 'static>(&self) -> impl Iterator<Item = &InformerOptions<K>> + Clone {
         let [near, far] = &self.inherited;
         [&self.by_type, near, far]
@@ -95,7 +94,6 @@ impl Defaults {
             .filter_map(ByType::get)
     }
 
-    /// Returns the namespaces and selectors of an informer that is requested with the options `own`.
     pub(super) fn scope<K: 'static>(&self, own: &InformerOptions<K>, is_namespaced: bool) -> Scope {
         let mut levels = vec![&own.level];
         levels.extend(self.of_type::<K>().map(|options| &options.level));
@@ -103,13 +101,10 @@ impl Defaults {
         Scope::resolve(&levels, is_namespaced)
     }
 
-    /// Completes the options `own` with the defaults.
+    /// Fills the unset options in `own` with the defaults for `K`, or else with the defaults for all kinds.
     ///
-    /// An option that `own` does not set is set to its default for the type `K`, or else to its default for
-    /// all kinds.
-    ///
-    /// For the options that can differ between namespaces, callers use [`Defaults::scope`] and
-    /// [`Defaults::transform`] instead.
+    /// For the options that can differ between namespaces, use [`Defaults::scope`] and
+    /// [`Defaults::transform`].
     pub(super) fn complete<K: 'static>(&self, own: InformerOptions<K>) -> InformerOptions<K> {
         let of_type = self.of_type::<K>();
         let options = of_type.fold(own, InformerOptions::or);
@@ -121,15 +116,15 @@ impl Defaults {
 
     /// Returns the function that transforms an informer's objects, if a transform is set.
     ///
-    /// The function first applies the factory's transform of the metadata of all objects. Then it applies the
-    /// first of these transforms that is set:
+    /// The function first applies the factory's transform of all metadata. Then it applies the first of these
+    /// transforms that is set:
     /// - the transform in `own`, the options of this informer;
     /// - the factory's transform for the type `K`;
     /// - the factory's transform for all kinds in the object's namespace.
     ///
-    /// In `own`, and for the type `K`, a transform for the object's namespace has precedence over a transform
-    /// for all namespaces. If the scope does not list the object's namespace, the transforms for the
-    /// namespace `""` apply. Transforms for a namespace do not apply to objects without a namespace.
+    /// In the first two cases, a transform for the object's namespace has precedence over one for all
+    /// namespaces. If the scope does not list the object's namespace, the transforms for the namespace `""`
+    /// apply. Transforms for a namespace do not apply to objects without a namespace.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,

@@ -1,8 +1,7 @@
 //! Watches `CustomResourceDefinition` objects, and reports their state to the informers of custom resources.
 //!
-//! The state of a definition is whether it exists or was deleted. The factory has one informer that caches
-//! the metadata of all definitions. A handler of that informer sends the state of each definition to the
-//! informers of the defined kind. This module does not decide how an informer reacts to the state.
+//! The state is whether a definition exists or was deleted. One informer caches the metadata of all
+//! definitions. This module does not decide how an informer reacts to the state.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,24 +22,23 @@ use crate::{
     shared_informer::{SharedInformer, Stopped},
 };
 
-/// A cached `CustomResourceDefinition`, of which only the metadata is stored.
+/// The cached metadata of a `CustomResourceDefinition`.
 type Metadata = PartialObjectMeta<DynamicObject>;
 
-/// Handle that keeps the informer of definitions running, and a receiver of the state of one definition.
+/// Keeps the informer of definitions running, and receives the state of one definition.
 pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 
-/// Sends the states of `CustomResourceDefinition` objects to the informers of the defined kinds.
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// Sender of the state of each followed `CustomResourceDefinition`, by its name `<plural>.<group>`.
+    /// Sender of the state of each followed definition, by the name `<plural>.<group>`.
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
-    /// The informer of definitions with which [`Hearing`] is registered; `None` before the registration.
+    /// The informer on which [`Hearing`] is registered; `None` before the registration.
     heard: Mutex<Option<SharedInformer<Metadata>>>,
 }
 
-/// Event handler that sends the state of a `CustomResourceDefinition` to the defined kind's informers.
+/// Sends the state of a definition to the informers of the defined kind.
 ///
-/// The state is read from the cache, so it is never older than the event.
+/// The handler reads the state from the cache, so the state is never older than the event.
 struct Hearing {
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
     definitions: Indexer<Metadata>,
@@ -68,7 +66,7 @@ fn definition_kind() -> ApiResource {
 }
 
 impl Definitions {
-    /// Registers the event handler with the informer `definitions`, unless this informer already has it.
+    /// Registers the event handler with the informer `definitions`, unless the handler is already registered.
     fn hear(&self, definitions: &SharedInformer<Metadata>) -> Result<(), Stopped> {
         let mut heard = self.heard.lock();
         if heard

@@ -26,10 +26,8 @@ use crate::{
 /// Maximum duration of a discovery request, as in the API server's default `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Path of the discovery document of the core group.
 const CORE: &str = "/api";
 
-/// Path of the discovery document of all groups except the core group.
 const GROUPS: &str = "/apis";
 
 /// A kind as the server's discovery document describes it: its names, its scope and its verbs.
@@ -141,7 +139,7 @@ pub(super) async fn discover_all(
     Ok(kinds)
 }
 
-/// One interpretation of a requested name such as `pods.v1.`.
+/// One interpretation of a requested name. For example, `pods.v1.` can mean version `v1` of the core group.
 struct Wanted<'a> {
     resource: &'a str,
     version: Option<&'a str>,
@@ -185,7 +183,7 @@ struct Catalogue {
     stale: Vec<String>,
 }
 
-/// A discovery response; `kind` shows whether it is aggregated.
+/// A discovery response. The field `kind` shows whether the server supports aggregated discovery.
 #[derive(Deserialize)]
 struct Document {
     kind: String,
@@ -241,7 +239,6 @@ impl Catalogue {
     }
 }
 
-/// Converts one entry of a discovery document, or returns `None` if its name or kind is missing.
 fn discovered(group: &str, version: &str, served: APIResourceDiscovery) -> Option<Discovered> {
     let (plural, kind) = (served.resource?, served.response_kind?.kind?);
     let gvk = GroupVersionKind::gvk(group, version, &kind);

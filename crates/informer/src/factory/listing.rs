@@ -88,13 +88,13 @@ pub struct Coverage {
     pub pruned_fields: Vec<FieldPath>,
 }
 
-/// The selectors of an informer for one namespace, or for all namespaces without an element of their own in
-/// [`Coverage::sections`].
+/// The selectors of an informer for one namespace, or for all namespaces without a section of their own.
+///
+/// Each value is one section in [`Coverage::sections`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoveredNamespace {
-    /// Name of the namespace. `None` means all namespaces for which [`Coverage::sections`] has no other
-    /// element.
+    /// Name of the namespace. `None` means all namespaces without a section of their own.
     pub namespace: Option<String>,
     /// Label selector of the informer in this namespace. The empty selector selects all objects.
     pub labels: Selector,
@@ -146,7 +146,6 @@ fn covered(section: &Section) -> CoveredNamespace {
     }
 }
 
-/// An informer in a factory's registry, with its kind, the objects that it covers, and its requested options.
 pub(super) struct Registered<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) kind: ApiResource,

@@ -26,7 +26,6 @@ use crate::{
 };
 
 impl SharedInformerFactory {
-    /// Returns the key under which the factory stores the requested informer.
     pub(super) fn key<K: Resource + 'static>(&self, request: &Request<K>) -> Key {
         let defaults = &self.inner.defaults;
         Key {
@@ -36,7 +35,7 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Returns the requested informer, or creates the informer if there is none.
+    /// Returns the informer of a request, or creates the informer if there is none.
     ///
     /// # Errors
     /// Returns [`OptionsConflict`] if the informer exists, and its options differ from the requested options.
@@ -100,9 +99,9 @@ impl SharedInformerFactory {
 
     /// Creates an informer.
     ///
-    /// `complete` contains the requested options, and the factory's defaults for options that were not
-    /// requested. `requested` contains only the requested options. It is used only for the transforms,
-    /// because the precedence of transforms is resolved for each namespace separately.
+    /// `complete` contains the requested options, completed with the factory's defaults. `requested` contains
+    /// only the requested options. The transforms need `requested`, because their precedence is resolved for
+    /// each namespace.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,
@@ -148,9 +147,6 @@ impl SharedInformerFactory {
         builder.build()
     }
 
-    /// Returns the [`ListWatch`] for one section of the informer's scope.
-    ///
-    /// A section is one namespace, or all namespaces that have no section of their own.
     fn source<K: Resource>(&self, dyntype: &K::DynamicType, section: &Section) -> ListWatch<K> {
         let source = ListWatch::<K>::with_type(Arc::clone(&self.inner.client), dyntype)
             .namespace(&*section.namespace)
@@ -166,8 +162,8 @@ impl SharedInformerFactory {
 /// Returns the function that runs an informer until the factory ends it.
 ///
 /// The function calls `follow` when the informer starts. `follow` subscribes to the
-/// `CustomResourceDefinition` of the informer's kind. The informer is then suspended while the server does
-/// not serve the kind. If `follow` returns `None`, the informer does not observe the definition.
+/// `CustomResourceDefinition` of the kind. The informer is then suspended while the server does not serve the
+/// kind.
 pub(super) fn run<K>(
     controller: Controller<K>,
     follow: impl FnOnce() -> Option<Followed> + Send + Sync + 'static,

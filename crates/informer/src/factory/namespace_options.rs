@@ -49,8 +49,7 @@ impl<T> NamespaceOptions<T> {
 
 /// Splits the options of each namespace into a [`Selection`] and a transform.
 ///
-/// The keys of both maps are the names of the namespaces. The second map contains only namespaces with a
-/// transform.
+/// The keys of both maps are namespaces. The second map contains only namespaces with a transform.
 pub(super) fn split<T, S: Into<String>>(
     namespaces: impl IntoIterator<Item = (S, NamespaceOptions<T>)>,
 ) -> (BTreeMap<String, Selection>, BTreeMap<String, Transform<T>>) {

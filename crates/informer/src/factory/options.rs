@@ -86,7 +86,6 @@ pub struct InformerOptions<K> {
     pub(super) keeping: Keeping<K>,
 }
 
-/// The transforms for all namespaces and for single namespaces.
 #[derive_where(Clone, Default)]
 pub(super) struct Transforms<K> {
     pub(super) everywhere: Option<Transform<K>>,
@@ -111,9 +110,8 @@ impl<K> Transforms<K> {
         }
     }
 
-    /// Returns the namespace and the memory address of each transform, for comparisons of transforms.
-    ///
-    /// The namespace is `None` for the transform for all namespaces.
+    /// Returns the namespace and the address of each transform, to compare transforms. The namespace `None`
+    /// means all namespaces.
     fn addresses(&self) -> impl Iterator<Item = (Option<&str>, usize)> {
         let everywhere = self.everywhere.iter().map(|transform| (None, transform));
         let by_namespace = self.by_namespace.iter();
@@ -205,8 +203,7 @@ impl<K> InformerOptions<K> {
     /// Converts options for the type `K` to options for `T`, another Rust type for the same kind.
     ///
     /// For example, `PartialObjectMeta<Pod>` inherits the options of `Pod`. The name and the options for
-    /// storing objects are not inherited. `transform` converts a transform, or returns `None` if `T` does not
-    /// inherit it.
+    /// storing objects are not inherited. `transform` returns `None` if `T` does not inherit a transform.
     pub(super) fn inherited<T>(
         &self,
         transform: impl Fn(&Transform<K>) -> Option<Transform<T>>,
@@ -220,7 +217,7 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Checks that a request with these options can share the informer with the options `has`.
+    /// Checks that a request with these options can share an informer that has the options `has`.
     ///
     /// # Errors
     /// Returns [`OptionsConflict`] with the first option that differs.
@@ -249,8 +246,7 @@ impl<K> InformerOptions<Pruned<K>> {
     keep_method!(keeping);
 }
 
-/// Error of a request for an informer: the informer exists, and one of its options has another value than in
-/// the request.
+/// Error of a request: the requested informer exists, but one of its options differs from the request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the factory already has an informer of {kind} in this scope with another {option}; use the same options, or another factory"

@@ -2,7 +2,7 @@
 //!
 //! Constructors of informers can be user code, so they run without the registry's lock. If several threads
 //! construct the informer of one key, the registry keeps the first informer that is inserted. The other
-//! informers are dropped before they run. The registry does not decide which options an informer has.
+//! informers are dropped before they run.
 
 mod lifetime;
 
@@ -48,20 +48,17 @@ pub(super) struct Key {
 /// another informer, so it must be called without the registry's lock.
 pub(super) type Run = Box<dyn FnOnce(Lifetime) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// An informer that is about to be spawned as a task.
 struct Begun {
     run: Run,
     lifetime: Lifetime,
 }
 
-/// An informer that was created and is not in the registry yet.
 pub(super) struct New<K> {
     pub(super) registered: Registered<K>,
-    /// Function that runs the informer; `None` if the factory does not run the informer.
+    /// Function that runs the informer; `None` if the factory does not run this informer.
     pub(super) run: Option<Run>,
 }
 
-/// An informer in the registry, and the identity of its entry.
 pub(super) struct Lookup<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) id: EntryId,
@@ -89,24 +86,22 @@ pub(super) enum Want {
 pub(super) enum Ending {
     /// The request has no effect: the informer is not in the registry, or the factory has been shut down.
     NotHere,
-    /// The factory was not running the informer, and has removed it from the registry.
+    /// The factory was not running the informer, and has removed the informer from the registry.
     ///
     /// For an informer that the factory must still start, the value is the function that runs the informer.
-    /// Dropping this function ends the informer. The value is `None` for an adopted informer, and for one
-    /// that has already ended.
+    /// Dropping this function ends the informer.
     Left(Option<Run>),
-    /// The factory has signalled the informer to end; the channel closes when the informer's last task has
-    /// ended.
+    /// The factory has signalled the informer to end. The channel closes when the last task has ended.
     Told(Arc<watch::Sender<Demand>>),
 }
 
 pub(super) struct Registry {
     state: Mutex<State>,
-    /// Time for which an informer continues to run after its last [`Hold`](super::Hold) is dropped.
+    /// Time for which an informer runs after its last [`Hold`](super::Hold) is dropped.
     idle_grace: Duration,
-    /// Sends the shutdown signal to running informers; each holds a receiver until its last task has ended.
+    /// Sends the shutdown signal. Each running informer holds a receiver until its last task has ended.
     stop: watch::Sender<bool>,
-    /// Sends the error of the first informer that failed; `None` until an informer fails.
+    /// Error of the first informer that failed; `None` until an informer fails.
     pub(super) failure: watch::Sender<Option<InformerError>>,
     /// Tasks of the running informers. Code that needs both locks must lock `running` before `state`.
     ///
@@ -119,7 +114,6 @@ pub(super) struct Registry {
 struct State {
     /// Entries of the informers, in the order in which their keys were registered.
     entries: Vec<Entry>,
-    /// Whether `start` was called.
     started: bool,
     shut_down: bool,
     next_id: u64,
@@ -130,8 +124,8 @@ struct Entry {
     key: Key,
     /// The informer, of the concrete type [`Registered<K>`]. `K` is the Rust type that `key` identifies.
     informer: Arc<dyn AnyInformer>,
-    /// Function that runs the informer; `None` after the informer's start, after the shutdown, and if the
-    /// factory does not run the informer.
+    /// Function that runs the informer. `None` after the start or the shutdown, and if the factory does not
+    /// run the informer.
     run: Option<Run>,
     demand: Arc<watch::Sender<Demand>>,
     pinned: bool,
@@ -153,7 +147,7 @@ impl Registry {
         RegistryId(Arc::as_ptr(self).addr())
     }
 
-    /// Returns the registered informers in the order in which their keys were registered.
+    /// Returns the informers in the order in which their keys were registered.
     pub(super) fn list(&self) -> Vec<Arc<dyn AnyInformer>> {
         let state = self.state.lock();
         let entries = state.entries.iter();
@@ -204,10 +198,10 @@ impl Registry {
         accepted.map(|()| Lookup { informer, id })
     }
 
-    /// Returns the informer of a key, or `None` if the registry has no informer of this key.
+    /// Returns the informer of a key, if the registry has one.
     ///
-    /// Before the shutdown of the factory, also returns `None` if the informer has ended or is ending. `want`
-    /// determines how long the returned informer is kept running.
+    /// Before the shutdown of the factory, ignores an informer that has ended or is ending. `want` determines
+    /// how long the returned informer is kept running.
     ///
     /// # Errors
     /// Returns the error of `accept`, which receives the informer's options and can reject the informer.
@@ -256,7 +250,6 @@ impl Registry {
         true
     }
 
-    /// Starts every informer in the registry that is not running yet.
     pub(super) fn start(self: &Arc<Self>) {
         let mut state = self.state.lock();
         state.started = true;
@@ -266,8 +259,7 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Removes the function `entry.run`, and returns the function with its argument. Returns `None` if
-    /// `entry` does not contain this function.
+    /// Takes the function `entry.run`, and returns the function with its argument.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {
@@ -332,7 +324,6 @@ impl Registry {
         });
     }
 
-    /// Waits until the last task of every informer has ended.
     pub(super) async fn all_ended(&self) {
         self.stop.closed().await;
     }
@@ -366,16 +357,13 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Returns the informer of a key, or `None` if there is none. Before the shutdown of the factory, also
-    /// returns `None` if the informer has ended or is ending.
     pub(super) fn look<K: 'static>(&self, key: &Key) -> Option<SharedInformer<K>> {
         let state = self.state.lock();
         let (_, registered) = state.find::<K>(key)?;
         Some(registered.informer.clone())
     }
 
-    /// Removes a hold ([`Want::Held`]) of an informer. If the informer then has no hold and no pin
-    /// ([`Want::Pinned`]), its idle grace period starts.
+    /// Removes a hold of an informer. If no hold and no pin remains, the idle grace period starts.
     pub(super) fn release(&self, id: EntryId) {
         let mut state = self.state.lock();
         let Some(entry) = state.entry(id) else {
@@ -391,7 +379,7 @@ impl Registry {
 
     /// Removes an informer whose idle grace period has passed.
     ///
-    /// Returns `false` and keeps the informer if it has a pin ([`Want::Pinned`]) or a hold ([`Want::Held`]).
+    /// Returns `false` and keeps the informer if the informer has a pin or a hold.
     pub(super) fn retire(&self, id: EntryId) -> bool {
         let mut state = self.state.lock();
         if state.entry(id).is_some_and(|entry| entry.is_wanted()) {
@@ -403,7 +391,7 @@ impl Registry {
         true
     }
 
-    /// Removes from the registry an informer that has ended, if the factory had signalled it to end.
+    /// Removes an ended informer, if the factory had signalled this informer to end.
     pub(super) fn clear(&self, id: EntryId) {
         let mut state = self.state.lock();
         let ended = state.entry(id).is_some_and(|entry| entry.is_ending());
@@ -415,8 +403,7 @@ impl Registry {
     /// Keeps an informer running: adds a pin ([`Want::Pinned`]) or a hold ([`Want::Held`]).
     ///
     /// For a hold on an informer that the factory must still start, returns the function that runs the
-    /// informer. The caller must pass this function to [`spawn`](Self::spawn). In all other cases, returns
-    /// `None`.
+    /// informer. The caller must pass this function to [`spawn`](Self::spawn).
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;
@@ -433,8 +420,8 @@ impl Registry {
 }
 
 impl State {
-    /// Returns the informer of a key, or `None` if there is none. Before the shutdown of the factory, also
-    /// returns `None` if the informer has ended or is ending.
+    /// Returns the informer of a key. Before the shutdown of the factory, ignores an informer that has ended
+    /// or is ending.
     fn find<K: 'static>(&self, key: &Key) -> Option<(EntryId, &Registered<K>)> {
         let entry = self.entries.iter().find(|entry| entry.key == *key)?;
         let has_ended = entry.informer.is_stopped() || entry.is_ending();

@@ -7,7 +7,6 @@ use kube_core::Resource;
 
 use super::options::InformerOptions;
 
-/// A request to a factory for the informer of a kind, with the caller's options.
 pub(super) struct Request<K: Resource> {
     pub(super) dyntype: K::DynamicType,
     pub(super) options: InformerOptions<K>,

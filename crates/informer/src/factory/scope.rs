@@ -46,24 +46,23 @@ pub(super) use selection_methods;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     pub(super) everywhere: Selection,
-    /// The namespaces that this level sets, each with its [`Selection`]. An empty map means all namespaces.
+    /// The namespaces of this level, each with its [`Selection`]. An empty map means all namespaces.
     ///
-    /// If this level sets no namespaces, the value is `None`, and the namespaces of a less specific level
-    /// apply.
+    /// `None` means that a less specific level determines the namespaces.
     pub(super) namespaces: Option<BTreeMap<String, Selection>>,
 }
 
 /// The namespaces of an informer, each with the selectors that apply to its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scope {
-    /// The sections, at least one, ordered by namespace.
+    /// Never empty, ordered by namespace.
     pub(super) sections: Vec<Section>,
 }
 
 /// One namespace of an informer's scope, which the informer lists and watches separately.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Name of the namespace. The empty name means all namespaces for which the scope has no other section.
+    /// Name of the namespace. The empty name means all namespaces without a section of their own.
     pub(super) namespace: String,
     pub(super) labels: Selector,
     pub(super) fields: String,
@@ -94,7 +93,7 @@ impl Selection {
 }
 
 impl Level {
-    /// Returns this level. A value that this level does not set is from the less specific level `general`.
+    /// Fills the unset values of this level with the values of the less specific level `general`.
     pub(super) fn or(self, general: Self) -> Self {
         Self {
             everywhere: self.everywhere.or(Some(&general.everywhere)),
@@ -102,10 +101,7 @@ impl Level {
         }
     }
 
-    /// Returns the selection for a namespace.
-    ///
-    /// If the selection of this namespace does not set a value, the value is from the selection for all
-    /// namespaces.
+    /// Returns the selection for a namespace. Unset values are filled from the selection for all namespaces.
     fn of(&self, namespace: &str) -> Selection {
         let named = self.namespaces.as_ref();
         let here = named.and_then(|named| named.get(namespace)).cloned();
@@ -179,7 +175,7 @@ impl Scope {
         name
     }
 
-    /// Calls `of` for each section, and returns the text if it is equal for all sections and not empty.
+    /// Returns the result of `of`, if the result is equal for all sections and not empty.
     fn common(&self, of: impl Fn(&Section) -> String) -> Option<String> {
         let mut all = self.sections.iter().map(of);
         let first = all.next().filter(|first| !first.is_empty())?;
@@ -197,10 +193,10 @@ impl Section {
         }
     }
 
-    /// Excludes the objects in `namespaces` with conditions in the field selector of this section.
+    /// Excludes the objects in `namespaces` from this section, with conditions in the field selector.
     ///
-    /// The informer lists and watches these namespaces separately. Without the conditions, their objects
-    /// would be listed twice.
+    /// The informer lists these namespaces separately. Without the conditions, their objects are listed
+    /// twice.
     fn leave_out(&mut self, namespaces: &[&str]) {
         let named = namespaces.iter().filter(|namespace| **namespace != ALL);
         let excluded = named.map(|namespace| format!("metadata.namespace!={namespace}"));

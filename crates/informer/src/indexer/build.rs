@@ -1,9 +1,8 @@
 //! Fills new indices of a store while the store's writer continues to apply changes.
 //!
-//! [`IndexBuild`] runs in the task that adds the indices, in rounds. The first round indexes all objects of
-//! the store. Each later round indexes the objects that changed during the previous round. The rounds end
-//! after a round with only few objects, or after [`ROUNDS`] rounds. The writer then indexes the objects that
-//! changed during the last round, and adds the new indices to the store.
+//! [`IndexBuild`] runs in the task that adds the indices. The build first indexes all objects. Each later
+//! round indexes the objects that changed during the previous round. Finally, the writer indexes the last
+//! changes and adds the indices to the store.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,18 +20,15 @@ use crate::object::ObjectName;
 /// If the cache stores objects as compressed bytes, indexing this many objects takes about 2 ms.
 const SLICE: usize = 100;
 
-/// If a round of an [`IndexBuild`] indexes at most this number of objects, no further round follows.
-///
-/// Each round after the first indexes the objects that changed during the previous round.
+/// An [`IndexBuild`] ends after a round that indexes at most this number of objects.
 const NEAR: usize = crate::queue::BATCH;
 
 /// Maximum number of rounds of an [`IndexBuild`].
 ///
-/// After this number of rounds, the build ends, and the writer indexes the remaining objects. Without this
-/// limit, the build would never end if objects change faster than the build indexes them.
+/// Without this limit, a build would never end if objects change faster than the build indexes them.
 const ROUNDS: usize = 8;
 
-/// New indices, not yet in the store, of the objects in the snapshot `base`.
+/// New indices that are not in the store yet. They contain the objects in the snapshot `base`.
 pub(crate) struct IndexBuild<K> {
     base: Snapshot<K>,
     indices: Vec<Index<K>>,
@@ -56,8 +52,7 @@ impl<K> IndexBuild<K> {
 
     /// Indexes the objects of a store while the store continues to change.
     ///
-    /// Each round indexes the changes up to a new snapshot of the store, which `now` returns. The method
-    /// returns after a round with at most [`NEAR`] objects, or after [`ROUNDS`] rounds.
+    /// Each round indexes the changes up to a new snapshot, which `now` returns.
     ///
     /// # Cancel safety
     /// Not cancel safe: if the future is dropped before it completes, the indices are incomplete and must be
@@ -83,7 +78,7 @@ impl<K> IndexBuild<K> {
         seen
     }
 
-    /// Completes the indices for the store `root`, and returns the indices and the index functions' errors.
+    /// Completes the indices for the store `root`. Returns the indices and the errors of index functions.
     pub(super) fn finish(mut self, root: &Root<K>) -> (Vec<Index<K>>, Vec<IndexError>) {
         let base = self.base.clone();
         for (name, entry) in base.root().entries.diff(&root.entries) {

@@ -97,7 +97,6 @@ impl<K> Change<K> {
         told
     }
 
-    /// Sets `in_initial_list` to `initial` if this change is `Added`.
     pub(super) fn flagged(mut self, initial: bool) -> Self {
         if let Self::Added {
             in_initial_list, ..
@@ -109,7 +108,7 @@ impl<K> Change<K> {
     }
 }
 
-/// The result of applying a list to the store: the names of removed objects and of the objects in the list.
+/// The names of removed objects and of listed objects, after a list was applied to the store.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Changed {
@@ -117,8 +116,7 @@ pub struct Changed {
     pub gone: Vec<ObjectName>,
     /// Names of the objects in the list, in the order of the list, each with a flag.
     ///
-    /// The flag is true if the object may have changed. This is the case if its revision or uid is different.
-    /// It is also the case if the server may have used the revision again for another state, after a restore
-    /// from a backup.
+    /// The flag is true if the object may have changed, for example if its revision or uid differs. The flag
+    /// is also true if a server may have used the revision again after a restore from a backup.
     pub listed: Vec<(ObjectName, bool)>,
 }

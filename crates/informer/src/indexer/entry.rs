@@ -6,7 +6,6 @@
 use crate::object::{Object, SourceId};
 use derive_where::derive_where;
 
-/// An object in a store, with the source (one list and watch) that received it.
 #[derive_where(Clone)]
 pub(super) struct Entry<K> {
     object: Object<K>,
@@ -41,13 +40,12 @@ impl<K> Entry<K> {
         self.object.broken().is_none()
     }
 
-    /// Returns whether this entry already contains the state of `object`. `source` is the list and watch that
-    /// received `object`.
+    /// Returns whether this entry already contains the state of `object`, which the list and watch `source`
+    /// received.
     ///
-    /// Returns `true` in two cases:
-    /// - The entry's object and `object` are the same object in memory.
-    /// - Source, revision and uid are equal, and the entry's object did not fail to decode. An unknown uid
-    ///   counts as equal. An unset revision does not.
+    /// Returns `true` if the entry's object and `object` are the same object in memory. Also returns `true`
+    /// if source, revision and uid are equal, and the entry's object did not fail to decode. An unknown uid
+    /// counts as equal. An unset revision does not.
     pub(super) fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
         let known = &self.object;
         known.is_same(object)

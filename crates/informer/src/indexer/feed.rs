@@ -80,9 +80,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
 pub(crate) struct StatusNotes {
     #[derive_where(skip)]
     report: Reporter,
-    /// Value of [`Snapshot::broken_version`] at the last status update.
-    ///
-    /// The value increases when an object that can't be decoded is stored, replaced or removed.
+    /// [`Snapshot::broken_version`] at the last status update.
     broken_version: u64,
     not_indexed: LogLimiter,
 }

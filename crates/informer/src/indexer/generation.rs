@@ -1,9 +1,8 @@
-//! Decides which task frees the memory of an old state of a store. A state of a store is called a root.
+//! Decides which task frees the memory of a dropped root. A root is one state of a store.
 //!
-//! A store starts a new generation of roots when it applies a complete list from the server. The roots of a
-//! generation share most of their memory. Usually, the task that drops a root also frees it, because this is
-//! fast. A large root that is dropped after its generation has ended is freed in Tokio's pool for blocking
-//! work. This module does not free memory itself.
+//! A new generation of roots starts when the store applies a complete list. The roots of a generation share
+//! most of their memory. Usually, the task that drops a root also frees the root, because this is fast. A
+//! large root of an ended generation is freed in Tokio's pool for blocking work.
 
 use std::sync::{
     Arc,
@@ -26,11 +25,11 @@ pub(super) struct Garbage<K> {
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
 }
 
-/// A generation of roots: the states of a store from one complete list of the server to the next. Each state
-/// is called a root.
+/// A generation of roots. A root is one state of a store. A generation lasts from one complete list to the
+/// next.
 ///
-/// All roots of a generation share this value, and most of their memory. Most of the memory is freed only
-/// when the last of these roots is dropped.
+/// All roots of a generation share this value and most of their memory. Dropping the last of these roots
+/// frees most of the memory.
 pub(super) struct Generation<K> {
     /// Whether the generation has ended: the store applied another list, or the store's writer was dropped.
     is_over: AtomicBool,
@@ -55,9 +54,9 @@ impl<K> Generation<K> {
         Self::new(self.free)
     }
 
-    /// Returns the function that sends a dropped root of `entries` entries to another task for freeing.
+    /// Returns the function that frees a dropped root with `entries` entries in another task.
     ///
-    /// Returns `None` if the current task must free the root itself.
+    /// Returns `None` if the current task must free the root.
     pub(super) fn frees(&self, entries: usize) -> Option<Free<K>> {
         let is_large = entries >= FREED_IN_PLACE && self.is_over.load(Ordering::Relaxed);
         is_large.then_some(self.free)

@@ -303,7 +303,6 @@ pub struct IndexError {
     pub reason: String,
 }
 
-/// One index of a store: its name, function and content.
 #[derive_where(Clone)]
 pub(crate) struct Index<K> {
     /// Name of the index. An [`IndexToken`] shares this string, and identifies the index by the string's
@@ -342,7 +341,6 @@ impl<K> Index<K> {
         Ok(sorted(values))
     }
 
-    /// Returns the number of distinct values, and the number of pairs of a value and an object.
     pub(super) fn size(&self) -> IndexSample {
         let (values, entries) = self.postings.size();
         IndexSample {

@@ -10,12 +10,10 @@ use crate::object::{Object, ObjectName};
 )]
 type Positions = std::collections::HashMap<ObjectName, usize>;
 
-/// Finds duplicates in one list, and stored objects missing from the list.
 pub(super) enum Listed {
     /// The list is sorted by name and has no duplicates.
     InOrder,
-    /// The list is unsorted or has duplicates. The value maps each name to the position that
-    /// [`Listed::position`] returned for it.
+    /// The list is unsorted or has duplicates. The value contains the position of each name.
     Hashed(Positions),
 }
 
@@ -34,8 +32,8 @@ impl Listed {
 
     /// Returns the position of `name` in the list without its duplicates.
     ///
-    /// Must be called once for each object of the list, in the list's order. `next` is the number of distinct
-    /// names in the earlier calls, which is the position of a new name.
+    /// Must be called once for each object, in the order of the list. `next` is the position of a new name:
+    /// the number of distinct names in the earlier calls.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,
@@ -43,7 +41,7 @@ impl Listed {
         }
     }
 
-    /// Returns the names in the sorted `known` that are not in the deduplicated `listed`.
+    /// Returns the names in `known` that are not in `listed`. `known` must be sorted.
     pub(super) fn gone<'n, T>(
         &self,
         listed: &[(ObjectName, T)],

@@ -28,7 +28,6 @@ use crate::{
 #[non_exhaustive]
 pub struct FieldNotIndexed(pub String);
 
-/// The conditions that an object must meet to match a query.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     sets: Vec<Set>,
@@ -50,12 +49,11 @@ enum Set {
 #[derive(Clone, Debug)]
 enum Test {
     NotInNamespace(String),
-    /// The object must not have this value in the index.
     Not(usize, Arc<str>),
-    /// If the flag is true, the object must have a non-empty value in the index. If the flag is false, the
-    /// object must not have a non-empty value in the index.
+    /// If the flag is true, the object must have a non-empty value in the index. Otherwise the object must
+    /// have no non-empty value there.
     Filled(usize, bool),
-    /// The object's name must equal this name if the flag is true, and otherwise differ.
+    /// If the flag is true, the object must have this name. Otherwise the object must have another name.
     Named(String, bool),
 }
 
@@ -134,8 +132,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Searches `root`, a state of the store, for the first object after the name `last` that meets all
-    /// conditions. If `last` is `None`, the search starts at the first object.
+    /// Returns the first object after the name `last` that meets all conditions. `None` starts at the first
+    /// object.
     ///
     /// `root` must have the same indices as the state for which the plan was created.
     pub(super) fn after<'a, K>(
@@ -232,12 +230,11 @@ fn selected<'a, K: 'a>(
     (found, None)
 }
 
-/// Result of one search step: an object's name, and its entry if the step has read the entry.
+/// An object's name and entry. The entry is `None` if the search step did not read the entry.
 type Step<'a, K> = (&'a ObjectName, Option<&'a Entry<K>>);
 
 impl Set {
-    /// Returns the name of the first object, starting at the bound `from`, that has one of the namespaces or
-    /// index values in `self`.
+    /// Returns the first name, starting at the bound `from`, that meets this condition.
     fn next<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         match self {
             Set::Namespaces(namespaces) => {

@@ -11,14 +11,13 @@ use crate::object::ObjectName;
 /// The values of one object in one index, sorted and without duplicates.
 pub(crate) type Values = Arc<[Arc<str>]>;
 
-/// Sorts the values of an object and removes duplicates.
 pub(crate) fn sorted(mut values: Vec<Arc<str>>) -> Values {
     values.sort_unstable();
     values.dedup();
     values.into()
 }
 
-/// One index: the object names of each value, and the values of each object.
+/// The content of one index.
 ///
 /// A clone costs about as much as a clone of an `Arc`.
 #[derive(Clone, Default)]
@@ -109,7 +108,7 @@ impl Postings {
         self.values.len()
     }
 
-    /// Returns the numbers of distinct values, and of pairs of a value and an object.
+    /// Returns the number of distinct values, and the number of pairs of a value and an object.
     pub(super) fn size(&self) -> (usize, usize) {
         let mut values = 0;
         let mut last: Option<&Arc<str>> = None;

@@ -1,8 +1,7 @@
 //! Defines [`Root`], which contains one state of a store: its objects, indices and revisions.
 //!
 //! The writer changes its own root. A reader's snapshot contains a clone of this root, and the clone never
-//! changes. The methods in this module read a root and change its revisions. The methods in the module
-//! `store` change the objects and indices of a root.
+//! changes. The module `store` changes the objects and indices of a root.
 
 use std::{
     collections::BTreeMap,
@@ -21,15 +20,14 @@ use super::{
 };
 use crate::object::{Object, ObjectName, ResourceVersion, SourceId, UnreadMoment};
 
-/// One state of a store: its objects, indices and revisions, cheap to clone.
 #[derive_where(Clone)]
 pub(super) struct Root<K> {
     pub(super) entries: Tree<ObjectName, Entry<K>>,
     pub(super) indices: Arc<Vec<Index<K>>>,
     /// Revision that the store has reached for the default `SourceId`.
     ///
-    /// A source is one reflector with its own list and watch. Most informers have only the default source.
-    /// With this separate field, a write of the default source does not copy the `revisions` map.
+    /// Most informers have only this source. With this separate field, a write of the default source does not
+    /// copy the map `revisions`.
     first_revision: ResourceVersion,
     /// Revisions that the store has reached for all sources except the default source.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
@@ -43,10 +41,9 @@ pub(super) struct Root<K> {
     pub(super) wire_bytes: u64,
     /// Number of entries of each source, including entries that can't be decoded.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
-    /// The generation of this root. It consists of all roots between the same two complete lists.
+    /// The generation of this root: all roots between the same two complete lists.
     ///
-    /// A large root that is dropped after its generation has ended is freed by another task. `None` in a
-    /// store without an informer: the task that drops the root then always frees the memory.
+    /// `None` in a store without an informer. The task that drops the root then always frees the memory.
     generation: Option<Arc<Generation<K>>>,
     /// Number of objects that no read has decoded yet; `None` if the store does not decode on demand.
     pub(super) unread: Option<Arc<UnreadMoment>>,
@@ -94,11 +91,10 @@ impl<K> Root<K> {
         move |entry| are_all_live || entry.is_live()
     }
 
-    /// Returns the state that handlers last received for the object `name`, or `None` if they have received
-    /// no state.
+    /// Returns the state that handlers last received for the object `name`, if any.
     ///
     /// Handlers do not receive a state that failed to decode. If the state in `entry` failed to decode, the
-    /// method therefore returns an earlier state, if there is one.
+    /// result is therefore an earlier state.
     pub(super) fn told<'a>(
         &'a self,
         name: &ObjectName,
@@ -135,8 +131,7 @@ impl<K> Root<K> {
         }
     }
 
-    /// Sets the stored revision of `source`, which is one list and watch of the informer. Does nothing if
-    /// `revision` is unset.
+    /// Sets the stored revision of `source`, unless `revision` is unset.
     ///
     /// Increments `rollbacks` if `revision` is lower than the stored revision, or if a restore from a backup
     /// was detected between the two revisions.
@@ -198,7 +193,6 @@ impl<K> Root<K> {
         entries.range(from, move |name| name.namespace() == expected)
     }
 
-    /// Returns the number of entries of one namespace that can't be decoded.
     pub(super) fn broken_in(&self, namespace: &str) -> usize {
         let first = ObjectName::new(Some(namespace), "");
         let within = |name: &ObjectName| name.namespace().unwrap_or_default() == namespace;
@@ -208,14 +202,12 @@ impl<K> Root<K> {
 
     /// Sets the function `free`, which frees the memory of large roots in another task.
     ///
-    /// `free` is called when a root with at least 1,000 entries is dropped after its generation has ended. A
-    /// generation consists of all roots (states of the store) between two complete lists.
+    /// `free` is called when a root with at least 1,000 entries is dropped after its generation has ended.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }
 
-    /// Ends the current generation, and starts the next one. A generation consists of all roots (states of
-    /// the store) between two complete lists.
+    /// Ends the current generation of roots, and starts the next one.
     pub(super) fn end_generation(&mut self) {
         if let Some(generation) = &mut self.generation {
             *generation = Arc::new(generation.end());

@@ -288,8 +288,8 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns `true` if the snapshot has more than `limit` objects of `source`, and none of them is named
-    /// `name`. Objects that failed to decode are counted too.
+    /// Returns whether the snapshot has more than `limit` objects of `source`, and `name` is not one of them.
+    /// Objects that failed to decode are counted too.
     pub(crate) fn is_full(&self, source: SourceId, name: &ObjectName, limit: usize) -> bool {
         let is_its_own = || matches!(self.entry(name), Some((by, _)) if by == source);
         self.root.count(source) > limit && !is_its_own()
@@ -307,18 +307,16 @@ impl<K> Snapshot<K> {
         entries.map(|entry| (entry.source(), entry.object()))
     }
 
-    /// Returns the first object after `name`, or the first of the snapshot if `name` is `None`. Skips broken
-    /// objects.
+    /// Returns the first object after `name`. `None` starts at the first object. Skips broken objects.
     pub(crate) fn after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         let (_, entry) = entries.find(|(_, entry)| entry.is_live())?;
         Some(entry.object())
     }
 
-    /// Returns the first object after `name`, or the first of the snapshot if `name` is `None`. Skips objects
-    /// that handlers have not received.
+    /// Returns the first object after `name` that handlers have received. `None` starts at the first object.
     ///
-    /// If the current state of the object failed to decode, returns the last state that handlers received.
+    /// If the current state failed to decode, returns the last state that handlers received.
     pub(crate) fn told_after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         entries.find_map(|(name, entry)| self.root.told(name, entry))

@@ -1,8 +1,7 @@
-//! Applies changes to a [`Root`], which contains one state of a store: its objects, indices, counts and
-//! revisions.
+//! Applies changes to a [`Root`], which contains one state of a store.
 //!
-//! Each change updates objects, indices and counts together. This module does not publish the changed root to
-//! readers. The module `writer` publishes it.
+//! Each change updates objects, indices and counts together. The module `writer` publishes the changed root
+//! to readers.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -157,8 +156,6 @@ impl<K> Root<K> {
     }
 
     /// Fills an empty store with a list, which must be ordered by name and contain each name once.
-    ///
-    /// Returns each name with `true`, because each object is new to the store.
     fn fill(
         &mut self,
         source: SourceId,
@@ -189,7 +186,7 @@ impl<K> Root<K> {
 
     /// Stores a new state of an object.
     ///
-    /// Returns the stored state, and the state that handlers last received, if they received one.
+    /// Returns the stored state, and the state that handlers last received, if any.
     fn write(
         &mut self,
         source: SourceId,
@@ -228,9 +225,8 @@ impl<K> Root<K> {
         }
     }
 
-    /// Marks an object as broken if a reader failed to decode the stored state.
-    ///
-    /// Returns whether this call marked the object; `false` if the object was already marked.
+    /// Marks an object as broken if a reader failed to decode the stored state. Returns whether this call
+    /// marked the object.
     ///
     /// Handlers receive no event when an object is marked.
     pub(super) fn find_broken(&mut self, name: &ObjectName) -> bool {
@@ -248,8 +244,7 @@ impl<K> Root<K> {
 
     /// Removes an object from the store and the indices.
     ///
-    /// Returns the state that handlers last received for the object, or `None` if they have received no
-    /// state.
+    /// Returns the state that handlers last received for the object, if any.
     fn take(&mut self, name: &ObjectName) -> Option<Object<K>> {
         let old = self.entries.remove(name)?;
         self.reindex(name, None, &mut Vec::new());
@@ -258,11 +253,10 @@ impl<K> Root<K> {
 
     /// Updates the counts for the entry `old`, which the caller has removed or replaced.
     ///
-    /// If `by_source` is true, the object count of `old`'s source decreases by one. The caller must pass
-    /// false if an entry of the same source replaced `old`.
+    /// `by_source` must be false if an entry of the same source replaced `old`. The number of objects of this
+    /// source then does not change.
     ///
-    /// Returns the state that handlers last received for the object, or `None` if they have received no
-    /// state.
+    /// Returns the state that handlers last received for the object, if any.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();
@@ -276,7 +270,7 @@ impl<K> Root<K> {
         self.broken.remove(name).flatten()
     }
 
-    /// Updates the object's values in all indices. If `state` is `None`, removes the object from all indices.
+    /// Updates an object's values in all indices. `None` removes the object from all indices.
     fn reindex(
         &mut self,
         name: &ObjectName,

@@ -46,7 +46,7 @@ struct Branch<K, V> {
     children: Vec<Arc<Node<K, V>>>,
 }
 
-/// The new right node and the key that separates it from the left node, if the node was split.
+/// The new right node and its separating key, if the node was split.
 type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
 
 impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
@@ -67,21 +67,18 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
         }
     }
 
-    /// Returns all entries in the order of their keys.
     pub(crate) fn iter(&self) -> Iter<'_, K, V, impl Fn(&K) -> bool> {
         self.range(Bound::Unbounded, |_| true)
     }
 
-    /// Returns all values, in the order of their keys.
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Returns the entries from the bound `from` on, and ends before the first key for which `within` is
-    /// false.
+    /// Returns the entries from the bound `from` on. Ends before the first key for which `within` is false.
     ///
-    /// If `within` is false for a key, it must also be false for all greater keys. The iterator relies on
-    /// this rule, and does not call `within` for every key.
+    /// If `within` is false for a key, `within` must also be false for all greater keys. The iterator does
+    /// not call `within` for every key.
     pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
         let mut iter = Iter {
             pending: Vec::new(),
@@ -235,7 +232,6 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Removes a key from the subtree of this node, and returns the key's value.
     fn remove<const WIDTH: usize>(&mut self, key: &K) -> Option<V> {
         match self {
             Self::Leaf(leaf) => {
@@ -252,10 +248,9 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Moves the contents of `right` to the end of this node.
+    /// Appends the contents of `right`, the next node on the same level.
     ///
-    /// `right` is the next node on the same level. `key` is the key that separates the two nodes in the
-    /// parent.
+    /// `key` separates the two nodes in the parent.
     fn append(&mut self, key: K, right: Self) {
         match (self, right) {
             (Self::Leaf(left), Self::Leaf(right)) => {
@@ -295,8 +290,8 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
         (between, Arc::new(Node::Branch(Self { keys, children })))
     }
 
-    /// Removes the child at position `at` if it is empty, or merges it with a neighbor if both are small
-    /// enough.
+    /// Removes the child at position `at` if this child is empty. Merges the child with a neighbor if both
+    /// are small.
     fn mend<const WIDTH: usize>(&mut self, at: usize) {
         let len = self.children[at].len();
         if len == 0 {
@@ -336,7 +331,7 @@ fn some_of<K, V>(
 
 /// Returns the position of a key, like `slice::binary_search`.
 ///
-/// Unlike the standard library, uses conditional branches, so that the CPU can predict the next position and
+/// Unlike the standard library, uses conditional branches. The CPU can then predict the next position and
 /// load the key there early.
 fn search<K: Ord>(keys: &[K], key: &K) -> Result<usize, usize> {
     let (mut low, mut high) = (0, keys.len());
@@ -375,9 +370,8 @@ fn split_exact<T>(vec: &mut Vec<T>, at: usize) -> Vec<T> {
     right
 }
 
-/// Iterator over the entries of a [`Tree`] in the order of their keys.
 pub(crate) struct Iter<'a, K, V, W> {
-    /// The nodes not visited yet, for each level from the root down.
+    /// For each level from the root down, the nodes that were not visited yet.
     pending: Vec<slice::Iter<'a, Arc<Node<K, V>>>>,
     leaf: std::iter::Zip<slice::Iter<'a, K>, slice::Iter<'a, V>>,
     within: W,

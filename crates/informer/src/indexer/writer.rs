@@ -34,8 +34,8 @@ use crate::{
 pub struct IndexerWriter<K> {
     pub(super) root: Root<K>,
     published: Arc<ArcSwap<Root<K>>>,
-    /// States of the store that a list replaced while readers used them. The writer keeps each state until no
-    /// reader uses it. The writer therefore frees the replaced objects, and readers do not.
+    /// States that a list replaced while readers used them. The writer keeps each state until no reader uses
+    /// it. So the writer, and no reader, frees the replaced objects.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -75,7 +75,7 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Starts to count in `unread` the objects of this store that are not decoded yet.
+    /// Starts to count in `unread` the objects that are not decoded yet.
     ///
     /// Must be called while the store is empty.
     pub(crate) fn count_unread(&mut self, unread: &Arc<UnreadCount>) {
@@ -94,9 +94,8 @@ impl<K> IndexerWriter<K> {
         }
     }
 
-    /// Marks each named object as broken if a reader failed to decode it.
-    ///
-    /// Returns whether this call marked any object.
+    /// Marks each named object as broken if a reader failed to decode the object. Returns whether any object
+    /// was marked.
     pub(crate) fn find_broken(&mut self, names: &[ObjectName]) -> bool {
         self.begin();
         let mut found = false;
@@ -246,7 +245,7 @@ impl<K> IndexerWriter<K> {
         Ok(self.install(build)?.1)
     }
 
-    /// Adds indices that another task built from an earlier snapshot, and updates them to the current
+    /// Adds indices that were built from an earlier snapshot, and updates these indices to the current
     /// objects.
     ///
     /// # Errors

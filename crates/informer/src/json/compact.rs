@@ -8,7 +8,7 @@ use memchr::memchr2;
 
 use super::scanner::value_end;
 
-/// Reads JSON without white space from the start of a byte slice, which contains the unread bytes.
+/// Reads JSON without white space. The slice contains the bytes that are not read yet.
 ///
 /// Each method reads and removes one JSON value, or returns `None` for unsupported input.
 pub(crate) struct CompactReader<'a>(&'a [u8]);

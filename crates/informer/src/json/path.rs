@@ -5,8 +5,7 @@
 
 use std::fmt::Write;
 
-/// An array or object that contains the position of the error, with the index or key of the value at that
-/// position.
+/// An array or object that encloses the error, and the index or key that leads to the error.
 enum Container<'a> {
     /// The index, or `None` before the first item.
     Array(Option<usize>),
@@ -16,7 +15,7 @@ enum Container<'a> {
 
 /// Returns the path of the value at the position of `error`, such as `spec.ports[0].port`.
 ///
-/// The path of a missing field is that of its object.
+/// For a missing field, returns the path of the object that lacks the field.
 pub(crate) fn failed_path(json: &[u8], error: &serde_json::Error) -> String {
     let containers = containers(json, offset(json, error));
     let mut path = String::new();

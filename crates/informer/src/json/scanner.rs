@@ -11,16 +11,15 @@ use std::sync::LazyLock;
 use fearless_simd::{Level, Simd, dispatch, prelude::*, u8x64};
 use memchr::memchr2;
 
-/// Finds the end of one JSON value in chunks, without a check that the value is valid.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueScanner {
     depth: u32,
     in_string: bool,
     escaped: bool,
     scalar: bool,
-    /// Number of objects and arrays found so far, including the value itself.
+    /// Number of objects and arrays found so far, including the scanned value.
     opened: usize,
-    /// Number of completely scanned objects and arrays that are directly inside the scanned value.
+    /// Number of completely scanned objects and arrays directly inside the scanned value.
     pub(crate) closed_inside: u32,
 }
 
@@ -92,8 +91,7 @@ fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     ((EVEN ^ (runs << 1)) & behind, goes_on)
 }
 
-/// Returns the number of objects and arrays in a JSON value. An object or an array also counts itself, so the
-/// number is 0 only for other values.
+/// Returns the number of objects and arrays in a JSON value. For example, `{"a": []}` has two.
 pub(crate) fn parts(value: &[u8]) -> usize {
     let mut scanner = ValueScanner::default();
     scanner.scan(value);
@@ -173,8 +171,7 @@ impl ValueScanner {
 
     /// Updates the depth for each bracket in a block.
     ///
-    /// If the value ends in the block, returns the index of the first byte after the value, relative to the
-    /// start of the block. Otherwise returns `None`.
+    /// If the value ends in the block, returns the index after the value, relative to the start of the block.
     ///
     /// Bit `i` of `opening` is set if byte `i` of the block is an opening bracket. `closing` contains the
     /// closing brackets in the same way.
@@ -200,9 +197,8 @@ impl ValueScanner {
 
     /// Scans byte by byte from index `from`. Stops in each of these cases:
     /// - The value or the chunk ends.
-    /// - At least [`BLOCK`] bytes are scanned. A string is scanned to its end, even beyond these bytes.
-    /// - The outermost opening bracket is scanned. [`Self::scan_blocks`] can scan the bytes after this
-    ///   bracket.
+    /// - At least [`BLOCK`] bytes are scanned.
+    /// - The outermost opening bracket is scanned. [`Self::scan_blocks`] can scan the following bytes.
     fn scan_bytes(&mut self, bytes: &[u8], from: usize) -> Step {
         let mut at = from;
         while at < bytes.len().min(from + BLOCK) {
@@ -265,7 +261,6 @@ impl ValueScanner {
         None
     }
 
-    /// Returns the number of objects and arrays found so far.
     pub(crate) fn parts(&self) -> usize {
         self.opened
     }
@@ -349,7 +344,6 @@ mod tests {
         }
     }
 
-    /// Scans only the whole blocks of a chunk.
     fn by_blocks(scanner: &mut ValueScanner, bytes: &[u8]) -> Step {
         dispatch!(*LEVEL, simd => scanner.scan_blocks(simd, bytes))
     }

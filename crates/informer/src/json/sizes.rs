@@ -19,7 +19,6 @@ use super::tape;
 /// A decoded value, with an estimate of the heap memory that the value uses.
 pub(crate) struct Measured<K> {
     pub(crate) value: K,
-    /// Estimated size in bytes of the value's heap memory.
     pub(crate) heap_bytes: usize,
 }
 
@@ -92,11 +91,9 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
 struct Counting<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Size in bytes of the field or element that will contain the value. These bytes are counted separately,
-    /// as part of the container.
+    /// Size in bytes of the field or element that will contain the value. The container counts these bytes.
     ///
-    /// If a struct is larger than `room`, the field or element is assumed to contain a `Box`. The struct is
-    /// then counted as heap memory.
+    /// A struct that is larger than `room` is assumed to be in a `Box`, and is counted as heap memory.
     room: usize,
 }
 
@@ -112,7 +109,6 @@ impl<'h, T> Counting<'h, T> {
         Self::new(inner, heap, 0)
     }
 
-    /// Wraps `inner` in a new [`Counting`] that has the same `heap` and `room` as `self`.
     #[inline]
     fn with<U>(&self, inner: U) -> Counting<'h, U> {
         Counting::new(inner, self.heap, self.room)
@@ -178,10 +174,10 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
-    /// Decodes a string into a value, such as base64 data into bytes, and estimates the value's heap bytes.
+    /// Estimates the heap memory of a value that is decoded from a string, such as base64 data.
     ///
-    /// The estimate is three quarters of the string's length, which is the size of decoded base64. If the
-    /// type of the value is smaller than a `Vec`, the estimate is zero.
+    /// The estimate is three quarters of the string's length, the size of decoded base64. The estimate is
+    /// zero if the value's type is smaller than a `Vec`.
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {

@@ -21,12 +21,10 @@ use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
 
-/// Maximum length in bytes of the JSON texts for which a thread keeps its buffers between two decodings.
+/// A thread keeps its buffers for the next JSON text only after a text of at most this length in bytes.
 const KEPT_MAX: usize = 256 * 1024;
 
-/// Maximum length in bytes of a JSON text that this module decodes with `simd-json`.
-///
-/// The limit exists because `simd-json` needs many times the memory of the text.
+/// Maximum length in bytes of a JSON text for `simd-json`, which needs many times the memory of the text.
 const TEXT_MAX: usize = 16 << 20;
 
 /// Decoding buffers of a thread, which are reused for the next JSON text.
@@ -51,8 +49,7 @@ thread_local! {
     static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
 }
 
-/// Decodes a JSON text: writes the tape with `simd-json`, and passes the tape to the closure `read`, which
-/// returns the decoded value.
+/// Writes the tape of a JSON text, and passes the tape to `read`, which decodes the value.
 ///
 /// Returns `None` if `serde_json` must decode the text.
 pub(super) fn read<T>(

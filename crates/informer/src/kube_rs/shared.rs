@@ -74,7 +74,7 @@ impl<K: Resource> fmt::Debug for Shared<K> {
     }
 }
 
-/// Decodes an object into a new handle; only the bounds of kube's `Controller` require this.
+/// Decodes an object into a new handle. Only the bounds of kube's `Controller` require this.
 impl<'de, K: Deserialize<'de>> Deserialize<'de> for Shared<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         K::deserialize(deserializer).map(|object| Arc::new(object).into())

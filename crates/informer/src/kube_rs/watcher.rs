@@ -101,17 +101,16 @@ impl<K> Stream for Watcher<K> {
 
 /// Converts an informer's events to kube's events.
 ///
-/// kube's stores accept no deletion before `InitDone`. If the informer reports a deletion before `InitDone`,
-/// the deletion is delivered after `InitDone`.
+/// kube's stores accept no deletion before `InitDone`, so an earlier deletion is delivered after `InitDone`.
 #[derive_where(Default)]
 struct Words<K> {
     synced: bool,
     /// Last states of the objects that were deleted before `InitDone`.
     gone: BTreeMap<ObjectName, Shared<K>>,
-    /// Last state that kube received of each object.
+    /// Last state that kube received of each object. A deletion contains this state if the final state does
+    /// not decode.
     ///
-    /// The deletion event of an object contains this state if the object's final state does not decode. The
-    /// map is empty if the cache decodes objects before it stores them.
+    /// The map is empty if the cache decodes objects before it stores them.
     given: BTreeMap<ObjectName, Object<K>>,
 }
 
@@ -149,9 +148,7 @@ impl<K> Words<K> {
         }
     }
 
-    /// Removes and returns one of the deletions that were held back until `InitDone`.
-    ///
-    /// Returns `None` if `InitDone` was not delivered yet, or if no such deletion remains.
+    /// After `InitDone`, returns one of the deletions that were held back, if any.
     fn late(&mut self) -> Option<Told<Shared<K>>> {
         if !self.synced {
             return None;

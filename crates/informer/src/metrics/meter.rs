@@ -15,9 +15,7 @@ use tokio::time::Instant;
 use super::{InformerIdentity, InformerMetrics, InformerSampler, Metrics, Observed, Sampled, Told};
 use crate::panics::confined;
 
-/// Reports the events of one informer to the program's metrics collector, if there is one.
-///
-/// The collector's [`InformerMetrics`] are dropped with the last clone of the meter.
+/// Reports the events of one informer. The collector's [`InformerMetrics`] are dropped with the last clone.
 #[derive(Clone, Default)]
 pub(crate) struct Meter(Option<Arc<Inner>>);
 
@@ -31,9 +29,8 @@ struct Inner {
 impl Meter {
     /// Registers an informer with a collector, and creates the meter.
     ///
-    /// `sampled` returns the source from which an [`InformerSampler`] reads the informer's current values.
-    /// The argument of `sampled` is the counter in which [`Meter::queued`] stores the length of the
-    /// informer's queue.
+    /// `sampled` returns the source of the informer's current values. The argument of `sampled` is the
+    /// counter in which [`Meter::queued`] stores the length of the queue.
     pub(crate) fn new(
         metrics: Option<&Arc<dyn Metrics>>,
         identity: &InformerIdentity,
@@ -87,8 +84,7 @@ impl Meter {
 
     /// Starts to measure a batch, if there is a collector.
     ///
-    /// The closure `batch` returns the number of changes in the batch, and the receipt time of the oldest
-    /// watch event, if any.
+    /// `batch` returns the number of changes, and the receipt time of the oldest watch event, if any.
     pub(crate) fn batch(
         &self,
         batch: impl FnOnce() -> (usize, Option<Instant>),
@@ -103,10 +99,10 @@ impl Meter {
         })
     }
 
-    /// Reports an applied batch to the collector. If `timer` is `None`, reports nothing.
+    /// Reports an applied batch, if there is a `timer`.
     ///
-    /// The caller must have added the events of the batch to the handlers' buffers, because the reported
-    /// duration includes this step.
+    /// The caller must have added the events to the handlers' buffers, because the reported time includes
+    /// this step.
     pub(crate) fn batch_ended(&self, timer: Option<BatchTimer>) {
         let Some(timer) = timer else { return };
         self.observe(|| Observed::Batch {

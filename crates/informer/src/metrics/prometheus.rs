@@ -29,8 +29,8 @@ use super::{
 /// Informers with equal labels share their series. Handlers with equal names, and work queues with equal
 /// names, share their series too. The value of a shared series depends on the metric:
 ///
-/// - The series of the time since an event or bookmark, of a lag and of the longest processing time contain
-///   the greatest value.
+/// - The series contains the greatest value if the metric is a time since an event or bookmark, the lag of a
+///   handler, or the longest processing time.
 /// - `informer_synced` is 1 if all informers that share the series have synced.
 /// - `informer_store_resource_version` is the revision of one of the informers.
 /// - All other gauges and counters are sums. Histograms contain all observations.

@@ -7,10 +7,10 @@
 //!
 //! - Each stream delivers the name of each object whose write or deletion lapses after the stream was
 //!   created.
-//! - The overlay drops the write or deletion before the stream delivers the name. A read of that object after
-//!   the delivery therefore ignores the dropped write or deletion.
-//! - While a task waits for the stream, a lapse is detected when the informer applies a batch, when a write
-//!   or deletion expires, and at each read or write through the overlay.
+//! - The stream delivers a name after the overlay has dropped the write or deletion. Later reads of that
+//!   object therefore ignore the dropped write or deletion.
+//! - While a task waits for the stream, lapses are detected after each applied batch, at each expiry, and at
+//!   each use of the overlay.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,9 +1,9 @@
 //! [`Layer`] stores the local writes and deletions of a `MutationCache`, an overlay over an informer's cache,
 //! and decides when to drop each write or deletion.
 //!
-//! The methods that receive a snapshot of the cache first drop the writes and deletions that have expired,
-//! and each write whose revision the cache has reached. The module uses tokio's clock for expiry, and starts
-//! no task or timer.
+//! Methods that receive a snapshot of the cache first drop outdated entries. These are expired writes and
+//! deletions, and writes whose revision the cache has reached. The module uses tokio's clock for expiry, and
+//! starts no task or timer.
 //!
 //! A write or deletion lapses when the layer drops it although the cache has not applied this change.
 //! [`Layer::take_lapsed`] returns the names of the objects whose write or deletion lapsed.
@@ -30,15 +30,12 @@ pub(super) enum Absent {
 /// The state that readers of a `MutationCache` see for one object name.
 #[derive(Debug)]
 pub(super) enum View<K> {
-    /// Readers see the state in the cache.
     Cache,
-    /// Readers see this local write.
     Written(Object<K>),
     /// Readers see no object, because the cached object was deleted through the overlay.
     Gone,
 }
 
-/// Configuration of a `MutationCache`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Maximum number of local writes, and also the maximum number of local deletions.
@@ -51,22 +48,18 @@ pub(super) struct Limits {
 
 pub(super) struct Layer<K> {
     limits: Limits,
-    /// The newest local write of each object, by the object's name.
     written: BTreeMap<ObjectName, PendingWrite<K>>,
     /// The locally deleted objects, by name and uid.
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
-    /// Number of writes and deletions that were ever added to the layer. Also the sequence number
-    /// ([`Since::order`]) of the newest write or deletion.
+    /// Sequence number ([`Since::order`]) of the newest write or deletion.
     came: u64,
-    /// [`Snapshot::rollbacks`] of the newest snapshot that the layer received. The number increases when the
-    /// server's revision decreases, or when a restore of the server from a backup is detected.
+    /// [`Snapshot::rollbacks`] of the newest snapshot that the layer received.
     rollbacks: u64,
-    /// Objects of the local writes that the layer rejected or dropped.
+    /// Written objects that the layer rejected or dropped.
     ///
-    /// The caller must drop these objects without the overlay's lock, because a destructor may call the
-    /// overlay.
+    /// The caller must drop these objects after releasing the overlay's lock, because a destructor may call
+    /// the overlay.
     pub(super) released: Vec<Object<K>>,
-    /// Names of the objects whose write or deletion lapsed, for [`Layer::take_lapsed`].
     lapsed: Vec<ObjectName>,
 }
 
@@ -90,8 +83,7 @@ struct PendingWrite<K> {
     cached: bool,
 }
 
-/// Sequence number of a local write or deletion, and the time at which the write or deletion was added to the
-/// [`Layer`].
+/// Sequence number and time at which a local write or deletion was added to the [`Layer`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Since {
     order: u64,
@@ -124,12 +116,10 @@ impl<K> Layer<K> {
         std::mem::take(&mut self.lapsed)
     }
 
-    /// Returns whether the layer contains neither a write nor a deletion.
     pub(super) fn is_empty(&self) -> bool {
         self.written.is_empty() && self.gone.is_empty()
     }
 
-    /// Returns the earliest time at which the lifetime of a write or deletion ends.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let written = self.written.values().map(|written| written.since.at);
         let first = written
@@ -195,16 +185,14 @@ impl<K: Resource> Layer<K> {
 
     /// Returns the state that readers see for `name`.
     ///
-    /// First drops the expired writes and deletions, or all writes and deletions if the server's revision
-    /// decreased. Also drops the write of `name` if the cache has reached the write's revision or has removed
-    /// the object.
+    /// First drops expired writes and deletions, and the write of `name` if this write is outdated.
     pub(super) fn view(&mut self, name: &ObjectName, cache: &Snapshot<K>) -> View<K> {
         self.forget(cache);
         self.settle_name(name, cache);
         self.look(name, cache)
     }
 
-    /// Returns the states of all objects for which readers see another state than the cached one.
+    /// Returns the views of all objects for which readers see another state than the cached one.
     pub(super) fn views(&mut self, cache: &Snapshot<K>) -> BTreeMap<ObjectName, View<K>> {
         self.settle(cache);
         let gone = self.gone.keys().map(|(name, _)| name);
@@ -215,8 +203,7 @@ impl<K: Resource> Layer<K> {
             .collect()
     }
 
-    /// Calls [`Self::settle`] to drop outdated local writes and deletions, and returns the number of local
-    /// writes that the layer still contains.
+    /// Drops outdated writes, and returns the number of remaining writes.
     pub(super) fn pending(&mut self, cache: &Snapshot<K>) -> usize {
         self.settle(cache);
         self.written.len()
@@ -239,8 +226,8 @@ impl<K: Resource> Layer<K> {
         View::Cache
     }
 
-    /// Drops each write and deletion whose lifetime has ended. Also drops each write that `cache` makes
-    /// obsolete: `cache` has reached the write's revision, or has removed the object.
+    /// Drops expired writes and deletions. Also drops each write if `cache` has reached the write's revision
+    /// or has removed the object.
     ///
     /// Drops every write and deletion if the server's revision decreased.
     pub(super) fn settle(&mut self, cache: &Snapshot<K>) {
@@ -288,8 +275,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops the object's local write, if any. [`take_lapsed`](Self::take_lapsed) then returns the object's
-    /// name.
+    /// If the object has a local write, drops the write and records a lapse.
     fn lapse(&mut self, name: &ObjectName) {
         if self.written.contains_key(name) {
             self.lapsed.push(name.clone());
@@ -297,8 +283,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops a local deletion. If the cache still contains the object with this `uid`, the next call of
-    /// [`Self::take_lapsed`] returns the object's name.
+    /// Drops a local deletion. Records a lapse if the cache still contains the object with this `uid`.
     fn reveal(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         let hidden = cache.get(&name).is_some_and(|cached| cached.uid() == &*uid);
         if hidden {

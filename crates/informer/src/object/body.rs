@@ -26,13 +26,11 @@ use self::{
 use super::{DecodeError, Object, ObjectName, labels::Labels};
 use crate::codec::{Encoded, Identity, Unfit};
 
-/// A function that decodes the bytes of one object into `K`.
 pub(crate) type Decode<K> = fn(Encoded<'_>) -> Result<K, Unfit>;
 
 /// A callback that receives the decode error of an object, once per object.
 pub(crate) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
 
-/// The content of one object, stored in the form that the cache uses.
 #[derive_where(Clone)]
 pub(super) enum Body<K> {
     Live(Live<K>),
@@ -60,8 +58,8 @@ pub(super) struct Broken {
 pub(super) const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 impl<K> Body<K> {
-    /// Returns the decoded object. If `is_kept` is true, a lazy body then stores this object instead of its
-    /// encoded bytes.
+    /// Returns the decoded object. If `is_kept` is true, a lazy body replaces the stored bytes with the
+    /// decoded object.
     pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
         match self {
             Self::Live(live) => Ok(Arc::clone(&live.object)),
@@ -72,7 +70,6 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the object if it was decoded before it was stored.
     pub(super) fn live(&self) -> Option<&K> {
         match self {
             Self::Live(live) => Some(&live.object),
@@ -91,9 +88,6 @@ impl<K> Body<K> {
         !matches!(self, Self::Live(_) | Self::Lazy(_) | Self::Broken(_))
     }
 
-    /// Returns whether the object of a packed body was decoded recently; `false` for other bodies.
-    ///
-    /// Recently means that the cache still has a weak reference to the decoded object.
     pub(super) fn was_just_decoded(&self) -> bool {
         match self {
             #[cfg(feature = "packed")]
@@ -102,9 +96,6 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the object of a packed body, and decodes it if it is not in memory.
-    ///
-    /// Returns `None` if the body is not packed or the object cannot be decoded.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Option<Arc<K>> {
         #[cfg(not(feature = "packed"))]
         let _ = name;
@@ -126,10 +117,6 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the size in bytes of the compression data that all packed bodies of a cache share.
-    ///
-    /// The data are the compression dictionaries, and the sample objects from which the next dictionary is
-    /// created. Returns `None` if the body is not packed.
     pub(super) fn shared_size(&self) -> Option<usize> {
         match self {
             #[cfg(feature = "packed")]
@@ -138,7 +125,6 @@ impl<K> Body<K> {
         }
     }
 
-    /// Calls `read` with the encoded object and returns the result, or `None` if the body stores no bytes.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match self {
             #[cfg(feature = "packed")]
@@ -148,10 +134,6 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the flags of the object, and its cache's counter of objects that are not decoded yet.
-    ///
-    /// The flags record whether the object has been decoded and whether it is in the store. Returns `None`
-    /// if the body is neither lazy nor packed.
     fn reading(&self) -> Option<(&Reading, &UnreadCount)> {
         match self {
             #[cfg(feature = "packed")]
@@ -162,8 +144,6 @@ impl<K> Body<K> {
     }
 
     /// Returns the uid, labels and decode error of the object if an earlier attempt to decode it failed.
-    ///
-    /// Returns `None` if no attempt has failed, or if the body already is [`Body::Broken`].
     fn found_broken(&self) -> Option<Broken> {
         let (uid, labels, error) = match self {
             #[cfg(feature = "packed")]
@@ -249,7 +229,7 @@ impl<K> FormOptions<K> {
     }
 }
 
-/// The form in which one cache stores its objects, with the decoder that all these objects share.
+/// The form in which one cache stores objects, with the cache's decoder.
 #[derive_where(Clone)]
 pub(crate) enum Form<K> {
     Decoded,
@@ -257,10 +237,9 @@ pub(crate) enum Form<K> {
     #[cfg(feature = "packed")]
     Packed {
         decoder: Arc<PackedDecoder<K>>,
-        /// Whether the event of a received object must not wait for compression.
+        /// Whether a received object is stored uncompressed until [`Housekeeping`] compresses it.
         ///
-        /// If true, the object is stored uncompressed until [`Housekeeping`] compresses it. If false, the
-        /// object is compressed before its event is delivered.
+        /// If true, the object's event does not wait for compression.
         is_urgent: bool,
     },
 }
@@ -339,7 +318,7 @@ impl<K> Form<K> {
 
     /// Converts a decoded object to this form.
     ///
-    /// The lazy form stores such an object decoded, so it returns the object unchanged.
+    /// The lazy form returns the object unchanged.
     pub(crate) fn convert(&self, object: Object<K>) -> Object<K> {
         match self {
             // The lazy form also stores a changed object decoded.
@@ -376,7 +355,7 @@ impl<K> Form<K> {
     }
 }
 
-/// A function that returns the objects of an incomplete list: those that the reflector has received so far.
+/// A function that returns the received objects of an incomplete list.
 pub(crate) type StagedObjects<'a, K> = &'a (dyn Fn() -> Vec<Object<K>> + Sync);
 
 /// A function that returns the object after the given name in the store's order; `None` requests the first
@@ -401,9 +380,8 @@ pub(crate) trait Housekeeping<K>: Send {
     /// Creates a compression dictionary if enough objects have been sampled. If there is a new dictionary,
     /// compresses the objects of `staged` with it.
     ///
-    /// The reflector calls this method after it has decoded objects. `staged` returns the received objects of
-    /// the list in progress, which are not in the store yet. `more_comes` is whether the server will send
-    /// more objects of this list.
+    /// `staged` returns the received objects of the list in progress, which are not in the store yet.
+    /// `more_comes` is whether the server will send more objects of this list.
     fn decoded<'a>(
         &'a mut self,
         staged: StagedObjects<'a, K>,

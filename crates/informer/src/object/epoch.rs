@@ -3,16 +3,16 @@
 
 /// Number of a period in a server's history. A new period starts when the server is restored from a backup.
 ///
-/// A restored server uses the same revisions again for other states, so a revision identifies a state only
-/// together with its epoch.
+/// A restored server can use a revision again for another state. Only revision and epoch together identify a
+/// state.
 ///
 /// A reflector starts one new epoch when it detects ([`after_rollback`](Self::after_rollback)) or suspects
 /// ([`after_suspicion`](Self::after_suspicion)) a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epoch {
-    /// Number of restores of the server that the reflector has detected.
+    /// Number of detected restores of the server.
     rollbacks: u16,
-    /// Number of restores of the server that the reflector has suspected, but not detected.
+    /// Number of restores of the server that were suspected, but not detected.
     suspicions: u16,
 }
 
@@ -26,7 +26,8 @@ impl Epoch {
 
     /// The epoch of the objects that the user passed to `InformerBuilder::known_objects`.
     ///
-    /// The first list has another epoch, so it replaces such an object even if the revision is equal.
+    /// The first list has another epoch. The list therefore replaces such an object even if the revisions are
+    /// equal.
     pub(crate) const NONE: Self = Self {
         rollbacks: u16::MAX,
         suspicions: u16::MAX,
@@ -34,8 +35,8 @@ impl Epoch {
 
     /// Returns the epoch that starts when a restore of the server is detected.
     ///
-    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The number of
-    /// detected restores is one higher than in `known`. The number of suspected restores is that of `self`.
+    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The result
+    /// counts one more detected restore than `known`.
     ///
     /// Repeated calls before the next list return the same epoch, because only a list changes `known`.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
@@ -47,8 +48,8 @@ impl Epoch {
 
     /// Returns the epoch that starts when a restore of the server is suspected.
     ///
-    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The number of
-    /// suspected restores is one higher than in `known`. The number of detected restores is that of `self`.
+    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The result
+    /// counts one more suspected restore than `known`.
     ///
     /// Repeated calls before the next list return the same epoch, because only a list changes `known`.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {

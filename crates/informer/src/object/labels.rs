@@ -62,7 +62,7 @@ impl Joined {
         self.ends.len() / 2
     }
 
-    /// Returns the key (`number` is 2n) or the value (2n + 1) of label n.
+    /// Returns the key of label n for `number` 2n, and the value of label n for `number` 2n + 1.
     fn text(&self, number: usize) -> &str {
         let end = |number: usize| self.ends.get(number).map_or(0, |&end| end as usize);
         let from = number.checked_sub(1).map_or(0, end);
@@ -129,7 +129,7 @@ pub(super) struct LabelSets<T = ()>(Mutex<Sets<T>>);
 struct Sets<T> {
     /// The shared label sets by hash. Of two sets with the same hash, only the first is shared.
     known: BTreeMap<u64, Weak<LabelSet<T>>>,
-    /// When `known` reaches this number of entries, the sets that no object uses are removed.
+    /// Number of entries in `known` at which unused sets are removed.
     full_at: usize,
 }
 

@@ -18,7 +18,6 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[doc(alias = "MetaNamespaceKeyFunc")]
 pub struct ObjectName {
-    /// The text `namespace/name`, or `name` for a cluster-scoped object.
     text: Arc<str>,
     /// Byte position in `text` at which the name begins; 0 for a cluster-scoped object.
     name_at: u32,
@@ -66,7 +65,6 @@ impl ObjectName {
         self.text.get(..(self.name_at as usize).checked_sub(1)?)
     }
 
-    /// Returns the namespace and name in `identity`, or `None` if `identity` contains no name.
     pub(crate) fn of(identity: &Identity<'_>) -> Option<Self> {
         let IdentityMetadata {
             name, namespace, ..
@@ -84,7 +82,6 @@ impl ObjectName {
             && (self.text.bytes().all(is_plain) || !self.text.contains(char::is_control))
     }
 
-    /// Returns the same text as [`ObjectName::as_str`], as a shared string.
     pub(crate) fn text(&self) -> &Arc<str> {
         &self.text
     }

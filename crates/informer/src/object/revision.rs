@@ -77,7 +77,6 @@ impl ResourceVersion {
         is_fit(text, REVISION_BYTES)
     }
 
-    /// Returns the revision in `identity`, the metadata that identify an object.
     pub(crate) fn of(identity: &Identity<'_>) -> Self {
         Self::from(&*identity.metadata.resource_version)
     }
@@ -88,8 +87,6 @@ impl ResourceVersion {
     }
 
     /// Sets the epoch of this revision to `current`. Does not change an unset revision.
-    ///
-    /// An epoch is the period between two restores of the server from a backup.
     pub(crate) fn in_epoch(mut self, current: Epoch) -> Self {
         if let Repr::Number(epoch, _) | Repr::Text(epoch, _) = &mut self.0 {
             *epoch = current;
@@ -98,8 +95,6 @@ impl ResourceVersion {
     }
 
     /// Returns the epoch that was assigned to this revision, or [`Epoch::FIRST`] if none was.
-    ///
-    /// An epoch is the period between two restores of the server from a backup.
     pub(crate) fn epoch(&self) -> Epoch {
         match self.0 {
             Repr::Unset => Epoch::FIRST,
@@ -108,8 +103,6 @@ impl ResourceVersion {
     }
 
     /// Returns whether this revision is lower than `reached`, and both are from the same epoch.
-    ///
-    /// An epoch is the period between two restores of the server from a backup.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
         // A server may assign lower numbers after it was restored from a backup.
         self.epoch() == reached.epoch() && self < reached

@@ -10,7 +10,6 @@ use kube_core::Resource;
 pub(crate) struct UidHash(u32);
 
 impl UidHash {
-    /// Returns the hash of a uid, or 0 for an empty uid.
     pub(crate) fn of(uid: &str) -> Self {
         if uid.is_empty() {
             return Self::default();
@@ -23,7 +22,6 @@ impl UidHash {
         Self(u32::try_from(high ^ low).unwrap_or(u32::MAX).max(1))
     }
 
-    /// Returns the hash of the uid in the metadata of a decoded object.
     pub(crate) fn of_object<K: Resource>(object: &K) -> Self {
         Self::of(object.meta().uid.as_deref().unwrap_or_default())
     }

@@ -68,13 +68,13 @@ impl Caller {
 
 struct State<K> {
     waiting: Waiting<K>,
-    /// Set while another thread has taken the notifications out of `waiting`, to merge new ones into them.
-    /// The listener receives no notification in the meantime.
+    /// Set while another thread has taken the notifications out of `waiting`, to merge new notifications with
+    /// them. The listener receives no notification in the meantime.
     unfolding: Option<Unfolding>,
     /// The notification whose events the listener is receiving; `None` between notifications.
     call: Option<CallInProgress>,
     closing: Option<Closing>,
-    /// Whether the listener has ended, which means that its receiving end (`Listening`) was dropped.
+    /// Whether the listener's receiving end (`Listening`) was dropped.
     ended: bool,
     synced: bool,
     told: u64,
@@ -105,12 +105,13 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Summary of the notifications that another thread has taken out of [`State::waiting`], for the status of
-/// the buffer. The thread merges new notifications into them and then puts them back.
+/// Summary of the notifications that another thread has taken out of [`State::waiting`].
+///
+/// The buffer uses this summary until the thread has merged the notifications and puts them back.
 struct Unfolding {
     messages: usize,
-    /// Sequence number of the oldest waiting notification, and the time when its changes were applied to the
-    /// cache.
+    /// Sequence number of the oldest notification, and the time when the cache applied the notification's
+    /// changes.
     oldest: Option<(u64, Instant)>,
     has_resync: bool,
 }
@@ -123,15 +124,13 @@ struct CallInProgress {
 }
 
 impl<K> State<K> {
-    /// Records that the notification in progress has been delivered completely.
     fn finish(&mut self) {
         if let Some(call) = self.call.take() {
             self.synced |= call.is_marker;
         }
     }
 
-    /// Returns the sequence number of the oldest undelivered notification, and the time when its changes were
-    /// applied to the cache.
+    /// Returns the sequence number and time ([`Unfolding::oldest`]) of the oldest undelivered notification.
     fn oldest(&self) -> Option<(u64, Instant)> {
         let call = self.call.as_ref().map(|call| (call.number, call.since));
         let unfolding = self.unfolding.as_ref();
@@ -371,7 +370,7 @@ impl<K> Buffer<K> {
         may
     }
 
-    /// Records that the current notification has been delivered, and wakes the tasks that wait for this.
+    /// Records that the current notification has been delivered, and wakes the waiting tasks.
     pub(crate) fn finish(&self) {
         self.state.lock().finish();
         self.idle.notify_waiters();
@@ -381,17 +380,14 @@ impl<K> Buffer<K> {
         self.state.lock().panics += 1;
     }
 
-    /// Returns whether the buffer was closed with [`Closing::Discard`].
     pub(crate) fn is_discarding(&self) -> bool {
         self.state.lock().closing == Some(Closing::Discard)
     }
 
-    /// Adds `events` to the number of events that were discarded instead of delivered.
     pub(crate) fn discard(&self, events: u64) {
         self.state.lock().discarded += events;
     }
 
-    /// Returns whether the buffer is closed to new notifications.
     pub(super) fn is_closed(&self) -> bool {
         self.state.lock().closing.is_some()
     }
@@ -412,7 +408,7 @@ impl<K> Buffer<K> {
         self.room.notify_one();
     }
 
-    /// Records that the listener has ended, and wakes the tasks that wait for this or for a delivery.
+    /// Records that the listener has ended, and wakes the waiting tasks.
     pub(crate) fn ended(&self) {
         let mut state = self.state.lock();
         state.ended = true;
@@ -473,7 +469,6 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Waits until the listener has ended.
     pub(crate) async fn until_ended(&self) {
         let _watching = Watching::new(self);
         loop {
@@ -485,7 +480,6 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Waits until the buffer is closed with [`Closing::Discard`].
     pub(crate) async fn until_discarding(&self) {
         while !self.is_discarding() {
             self.ready.notified().await;

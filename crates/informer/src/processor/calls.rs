@@ -20,7 +20,6 @@ const AFTER_PANIC: Duration = Duration::from_secs(1);
 /// Duration above which a callback is logged as slow if other events wait, as in client-go.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// Owns one handler and calls it with one event after the other.
 pub(super) struct Calls<H> {
     handler: H,
     name: Arc<str>,

@@ -27,8 +27,8 @@ pub struct HandlerStatus {
     pub lag: Duration,
     /// Number of events that were delivered to the handler, including the event in progress.
     pub told: u64,
-    /// Number of events that were not delivered because a later event of the same object replaced or
-    /// cancelled them while they were waiting. Zero unless the buffer is [`ListenerBuffer::Coalesce`].
+    /// Number of events that another event of the same object replaced or cancelled in the buffer. These
+    /// events are not delivered. Zero unless the buffer is [`ListenerBuffer::Coalesce`].
     pub coalesced: u64,
     /// Number of waiting events that were dropped when the handler was removed or the informer stopped.
     ///

@@ -7,11 +7,11 @@
 //! Guarantees:
 //!
 //! - When the listener is added, the buffer receives the initial events; see [`Delivery`].
-//! - When the sending end is dropped, the buffer is closed, its waiting events are discarded, and their
-//!   number is added to the handler's status. The callback in progress runs to its end. If the buffer was
-//!   already closed with a deadline, the waiting events are still delivered until the deadline.
-//! - When the receiving end is dropped, even before its first poll, the buffer accepts no more events, and
-//!   the tasks that wait for the end of the listener are woken.
+//! - When the sending end is dropped, the buffer is closed and the waiting events are discarded. The
+//!   handler's status counts the discarded events. The callback in progress runs to its end. If the buffer
+//!   was already closed with a deadline, the waiting events are still delivered until the deadline.
+//! - When the receiving end is dropped, even before the first poll, the buffer accepts no more events. Tasks
+//!   that wait for the end of the listener are woken.
 
 use std::{
     sync::{
@@ -57,8 +57,8 @@ pub(crate) struct Listener<K> {
     /// Resync period that the handler requested; `None` selects the informer's default period.
     pub(crate) resync: Option<Duration>,
     pub(crate) delivery: Delivery,
-    /// Whether the listener is a handler, which its own task calls. False for a subscription, which the
-    /// program polls.
+    /// Whether the listener is a handler with its own task. False for a subscription, which the program
+    /// polls.
     pub(crate) has_task: bool,
 }
 
@@ -123,7 +123,7 @@ impl<K> Drop for Listener<K> {
 /// The receiving end of a listener's buffer; dropping it ends the listener.
 pub(crate) struct Listening<K, E = Expansion<K>> {
     buffer: Arc<Buffer<K>>,
-    /// Undelivered events of the last message removed from the buffer; a message can contain several events.
+    /// Undelivered events of the last message that was removed from the buffer.
     events: E,
 }
 
@@ -163,7 +163,6 @@ impl<K, E> Drop for Listening<K, E> {
 
 /// Reports to a handler's registration that the handler has handled the `Synced` event.
 pub(crate) struct SyncReport {
-    /// Whether the handler has handled the `Synced` event.
     handled: Arc<AtomicBool>,
     waiters: watch::Sender<bool>,
 }

@@ -1,5 +1,5 @@
-//! [`Notification`] is a message in a listener's buffer, with one or more events. [`Expansion`] is the
-//! iterator over its events.
+//! [`Notification`] is a message in a listener's buffer, with one or more events. [`Expansion`] iterates over
+//! the events of a notification.
 //!
 //! A listener is a registered handler or subscription. This module does not store or deliver notifications.
 
@@ -35,7 +35,6 @@ pub(crate) enum Notification<K> {
 }
 
 impl<K> Notification<K> {
-    /// Returns whether the message is a resync, which delivers unchanged objects again.
     pub(super) fn is_resync(&self) -> bool {
         matches!(
             self,
@@ -57,7 +56,7 @@ impl<K> Notification<K> {
         }
     }
 
-    /// Returns the object's name if all events of this message are of one object.
+    /// Returns the object's name, if the message is about a single object.
     pub(super) fn object_name(&self) -> Option<&ObjectName> {
         match self {
             Self::One(event) | Self::Both(event, _) => event.object_name(),

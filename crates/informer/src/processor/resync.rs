@@ -15,11 +15,11 @@ use crate::clock;
 /// Minimum resync period, equal to client-go's `minimumResyncPeriod`.
 const MINIMUM: Duration = Duration::from_secs(1);
 
-/// For each listener of one informer: its resync period, and the time of its next resync.
+/// Resync period and next resync time of each listener of one informer.
 ///
-/// One timer for all listeners checks which resyncs are due. Its interval, the check period, is the shortest
-/// of the default resync period and the periods that listeners requested before the informer started. If the
-/// default period is zero, resyncs are disabled.
+/// One timer checks for all listeners which resyncs are due. The interval of this timer is the check period:
+/// the shortest of the default period and the periods that listeners requested before the informer started.
+/// If the default period is zero, resyncs are disabled.
 #[derive(Debug)]
 pub(super) struct Schedule<Id> {
     default: Duration,
@@ -117,7 +117,6 @@ impl<Id: Ord + Copy> Schedule<Id> {
     }
 }
 
-/// Returns the longer of `requested` and `check`, or zero if either period is zero.
 fn effective(requested: Duration, check: Duration) -> Duration {
     if requested.is_zero() || check.is_zero() {
         return Duration::ZERO;

@@ -16,7 +16,6 @@ use self::merge::merged;
 use super::notification::{Events, Expansion, Notification};
 use crate::{event_handler::Event, object::ObjectName};
 
-/// A message that waits in a listener's buffer.
 pub(super) struct Slot<K> {
     /// Number of messages that were pushed to the buffer before this message.
     pub(super) number: u64,
@@ -28,7 +27,6 @@ pub(super) struct Slot<K> {
 /// A queue of the messages that wait for one listener. A queue from [`each`](Self::each) keeps every message.
 /// A queue from [`merged`](Self::merged) merges messages about the same object.
 pub(super) struct Waiting<K> {
-    /// Number of messages pushed since the queue was created.
     pushed: u64,
     slots: Slots<K>,
 }
@@ -43,7 +41,6 @@ enum Slots<K> {
 }
 
 impl<K> Waiting<K> {
-    /// Creates an empty queue that keeps every message.
     pub(super) fn each() -> Self {
         Self {
             pushed: 0,
@@ -54,7 +51,6 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Creates an empty queue that merges waiting messages about the same object.
     pub(super) fn merged() -> Self {
         Self {
             pushed: 0,
@@ -84,7 +80,6 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Removes and returns the next message; `None` if the queue is empty.
     pub(super) fn pop(&mut self) -> Option<Slot<K>> {
         match &mut self.slots {
             Slots::Each { slots, resyncs } => {
@@ -147,7 +142,6 @@ impl<K> Waiting<K> {
         self.pushed
     }
 
-    /// Returns whether a waiting message is a periodic resync.
     pub(super) fn has_resync(&self) -> bool {
         match &self.slots {
             Slots::Each { resyncs, .. } => *resyncs > 0,
@@ -178,19 +172,18 @@ type Position = (u64, u64);
 
 /// A queue with at most one message per object.
 ///
-/// A bulk message (a list, a resync, or initial objects) stays whole only while no other message about
-/// objects waits. The next pushed message, except [`Event::Synced`], expands it into single events.
+/// A bulk message is a list, a resync or the initial objects. A bulk message stays whole only while no other
+/// message about objects waits. The next pushed message, except [`Event::Synced`], splits the bulk message
+/// into single events.
 #[derive_where(Default)]
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
-    /// Position of the waiting message that contains events of many objects (a list, a resync, or initial
-    /// objects), if there is one.
+    /// Position of the waiting bulk message that is still whole, if any.
     ///
-    /// While it is set, no message about a single object waits.
+    /// While `whole` is set, no message about a single object waits.
     whole: Option<Position>,
-    /// Number of waiting resync messages. A resync of several objects is one message until it is split into
-    /// one message per object.
+    /// Number of waiting resync messages.
     resyncs: usize,
 }
 

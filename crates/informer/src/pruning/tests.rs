@@ -1,5 +1,5 @@
-//! Tests that pruning removes the pruned fields from JSON text and leaves all other bytes unchanged, whatever
-//! the order of the members in the text.
+//! Tests that pruning removes the pruned fields from JSON text, and leaves all other bytes unchanged. The
+//! members in the text can have any order.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -63,7 +63,6 @@ pub struct DeltaFifo<K> {
     emits_sync: bool,
 }
 
-/// A user-defined function that returns the key of an object, or an error.
 type KeyFunc<K> = Box<
     dyn Fn(&Object<K>) -> Result<ObjectName, Box<dyn std::error::Error + Send + Sync>>
         + Send
@@ -239,9 +238,9 @@ impl<K> DeltaFifo<K> {
 
     /// Returns whether the queue has synced: all changes of every source's first list have been popped.
     ///
-    /// A source is one reflector. A source counts as synced at once if its first list queues no changes, or
-    /// if it reports a change before its first list. A source that has not reported a list or a change is
-    /// ignored; bookmarks do not count as changes. Returns false if no source has reported a list or a
+    /// A source is one reflector. A source counts as synced at once if the source reports a change before the
+    /// first list, or if the first list queues no changes. A source that has not reported a list or a change
+    /// is ignored; bookmarks do not count as changes. Returns false if no source has reported a list or a
     /// change.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
@@ -268,8 +267,8 @@ impl<K> DeltaFifo<K> {
 
     /// Queues a bookmark at the end of the queue. Does nothing if `revision` is unset.
     ///
-    /// If a bookmark of the source already follows the last queued key, the method only updates the revision
-    /// of that bookmark, and never to a lower one.
+    /// If a bookmark of the source already follows the last queued key, that bookmark is updated instead.
+    /// Within an epoch, the update never lowers the bookmark's revision.
     fn bookmark(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -322,7 +321,7 @@ impl<K> DeltaFifo<K> {
 
     /// Queues the objects of a list, except those for which the key function fails.
     ///
-    /// Returns the keys of the queued objects of this list, and the errors of the key function.
+    /// Returns the keys of the queued objects, and the errors of the key function.
     fn queue_items(
         &mut self,
         source: SourceId,

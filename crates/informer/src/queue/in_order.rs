@@ -168,10 +168,7 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
     }
 }
 
-/// Returns the capacity to which the queue must shrink, or `None` if it keeps its capacity.
-///
-/// The queue shrinks if its capacity is greater than 4 * [`BATCH`] changes and less than a quarter of the
-/// capacity is used. `left` is the number of changes in the queue.
+/// Returns the capacity to which the queue must shrink, if any. `left` is the number of changes in the queue.
 fn after_burst(capacity: usize, left: usize) -> Option<usize> {
     (capacity > 4 * BATCH && left < capacity / 4).then_some(2 * left)
 }

@@ -120,7 +120,6 @@ impl Cache {
         }
     }
 
-    /// Returns the source, name and revision of each object, ordered by name.
     fn all(&self) -> Vec<(u32, String, String)> {
         let all = self.0.iter().map(|(name, (source, object))| {
             (
@@ -202,10 +201,9 @@ impl Sync {
         self.0.entry(source).or_insert(0);
     }
 
-    /// Records that a list with `count` items was queued. Stores `count` unless the source already has a
-    /// count.
+    /// Records a queued list with `count` items, unless the source already has a count.
     ///
-    /// Returns whether `count` was stored and is zero. The source has then synced without a pop.
+    /// Returns whether the source has synced without a pop, because the list was empty.
     fn list(&mut self, source: u32, count: usize) -> bool {
         let is_first = !self.0.contains_key(&source);
         self.0.entry(source).or_insert(count);
@@ -220,10 +218,8 @@ impl Sync {
         !self.0.is_empty() && self.0.keys().all(|source| self.synced(*source))
     }
 
-    /// Records that an item of a source (a list and its watch) was popped: decrements the number of unpopped
-    /// items of the source's first list, if it is above zero.
-    ///
-    /// Returns whether the number has thereby become zero.
+    /// Records that an item of a source was popped. Returns whether the item was the last one of the source's
+    /// first list.
     fn popped(&mut self, source: u32) -> bool {
         match self.0.get_mut(&source) {
             None | Some(0) => false,

@@ -49,15 +49,13 @@ impl BackoffConfig {
     }
 }
 
-/// The state of one reflector's backoff.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     config: BackoffConfig,
     next: Duration,
     /// Time of the first success since the last failure; `None` after a failure.
     healthy_since: Option<Instant>,
-    /// If true, the next failure is retried without a pause if [`first_is_free`](Self::first_is_free) records
-    /// it.
+    /// If true, [`first_is_free`](Self::first_is_free) returns no pause for the next failure.
     fresh: bool,
 }
 
@@ -71,7 +69,6 @@ impl Backoff {
         }
     }
 
-    /// Records that an attempt succeeded.
     pub(crate) fn succeeded(&mut self, now: Instant) {
         self.healthy_since.get_or_insert(now);
     }
@@ -87,8 +84,8 @@ impl Backoff {
 
     /// Records a failure that a server outage caused, and returns the pause before the next attempt.
     ///
-    /// Unlike after [`failed`](Self::failed), the next failure is retried without a pause if
-    /// [`first_is_free`](Self::first_is_free) records it.
+    /// If [`first_is_free`](Self::first_is_free) records the next failure, that failure is retried without a
+    /// pause.
     pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         let pause = self.failed(now, rng);
         self.fresh = true;

@@ -53,8 +53,6 @@ impl<K: Resource> ReflectorBuilder<K> {
     }
 
     /// Returns a reflector that delivers its changes to the store that `store` returns.
-    ///
-    /// `store` is called with the [`Reporter`] of the reflector.
     pub(crate) fn into_reported_store<S: ReflectorStore<K>>(
         self,
         store: impl FnOnce(&Reporter) -> S,

@@ -78,7 +78,7 @@ impl<K> DeltaKind<K> {
     /// Sets the epoch of the revisions that the server sent in this change.
     ///
     /// `Sync` and `FinalStateUnknown` contain states that the store already had. These states keep their
-    /// epoch. An epoch is the period between two restores of the server from a backup.
+    /// epoch.
     pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
         if epoch == Epoch::FIRST {
             return self; // decoded revisions have the first epoch

@@ -28,24 +28,21 @@ pub(super) struct History {
     ///
     /// The server may then have been restored from a backup, so equal revisions may mean different states.
     is_server_behind: bool,
-    /// The last revision at the time when a watch most recently expired or sent unusable data.
+    /// Value of `last` when a watch most recently expired or sent unusable data.
     stuck_at: Option<ResourceVersion>,
 }
 
 impl History {
-    /// Sets the last revision to that of the objects which the store contains when the reflector starts.
+    /// Sets the last revision to the revision of a store that already contains objects.
     pub(super) fn begin_at(&mut self, revision: ResourceVersion) {
         self.last = revision;
         self.epoch = self.last.epoch();
     }
 
-    /// Returns the newest revision that the store has accepted.
     pub(super) fn last(&self) -> &ResourceVersion {
         &self.last
     }
 
-    /// Returns the current epoch. A new epoch begins when the reflector detects or suspects that the server
-    /// was restored from a backup.
     pub(super) fn epoch(&self) -> Epoch {
         self.epoch
     }
@@ -64,14 +61,13 @@ impl History {
         self.last.clone()
     }
 
-    /// Returns whether the next list must request the newest state.
     pub(super) fn is_unavailable(&self) -> bool {
         self.is_unavailable
     }
 
     /// Returns whether another watch from `revision` would probably fail.
     ///
-    /// This is the case if the last revision was `revision` when a watch most recently expired or sent
+    /// This is the case if `revision` was the last revision when a watch most recently expired or sent
     /// unusable data.
     pub(super) fn is_stuck_at(&self, revision: &ResourceVersion) -> bool {
         self.stuck_at.as_ref() == Some(revision)
@@ -135,8 +131,8 @@ impl History {
 
     /// Records that a watch from the last revision expired.
     ///
-    /// If an earlier watch from the same revision has already expired or sent unusable data, the method also
-    /// records that the server can't serve this revision.
+    /// If a watch from this revision has failed before ([`stuck`](Self::stuck)), also records that the server
+    /// can't serve the revision.
     pub(super) fn expired(&mut self) {
         self.is_unavailable |= self.is_stuck_at(&self.last);
         self.stuck();

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 /// Duration of a list above which its steps are logged, as in client-go's trace.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Time that one list has spent waiting for responses (`asking`) and reading them. [`end`](Self::end)
-/// counts the rest of the time as waiting for the store.
+/// Time that one list has spent waiting for responses and reading responses. [`end`](Self::end) counts the
+/// rest of the time as waiting for the store.
 #[derive(Debug)]
 pub(super) struct ListSteps {
     begun: Instant,

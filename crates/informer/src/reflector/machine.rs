@@ -110,12 +110,14 @@ pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Request a page of a list. If `first` is true, drop the objects that an earlier attempt has received.
-    List { options: ListOptions, first: bool },
+    List {
+        options: ListOptions,
+        first: bool,
+    },
     /// Send all received objects to the store as a list at this revision, then call [`Machine::replaced`].
     Replace(ResourceVersion),
     /// Drop all objects received so far, and request a streaming list.
     Stream(ListOptions),
-    /// Request a watch.
     Watch(ListOptions),
     /// Request one object, and call [`Machine::probed`] with the revision of the response.
     Probe(ListOptions),
@@ -146,7 +148,6 @@ pub(crate) enum WatchEnd<'a> {
     Unconfirmed,
 }
 
-/// The operation that follows a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     List,
@@ -156,7 +157,6 @@ enum Next {
 /// The current operation of the reflector, with the data that the operation needs.
 #[derive(Debug)]
 enum State {
-    /// No request was sent yet.
     Idle,
     /// A LIST, from its first request until the store has accepted the list.
     Listing(Box<Listing>),
@@ -168,7 +168,6 @@ enum State {
     ///
     /// During a probe in parallel to an open watch, the state is `Watching`.
     Probing,
-    /// A pause before the next operation.
     Pausing(Next),
 }
 
@@ -187,14 +186,13 @@ struct Watch {
     advances: bool,
 }
 
-/// Properties of the server that its responses have shown.
+/// Properties of the server, known from earlier responses.
 #[derive(Debug, Default)]
 struct Server {
     /// Whether the server has returned a list with `resourceVersion=0` in several pages.
     ///
-    /// If so, the reflector requests all later lists in pages, whatever revision it requests.
+    /// If so, the reflector requests all later lists in pages.
     pages_at_zero: bool,
-    /// Whether the server has sent a bookmark.
     sends_bookmarks: bool,
 }
 
@@ -239,7 +237,6 @@ impl Machine {
         }
     }
 
-    /// Returns the first step of the reflector: the first list or watch.
     pub(crate) fn start(&mut self, now: Instant) -> Action {
         if self.has_watched {
             return self.watch();
@@ -247,7 +244,6 @@ impl Machine {
         self.everything(now)
     }
 
-    /// Returns the newest revision that the store has accepted.
     pub(crate) fn last_revision(&self) -> &ResourceVersion {
         self.history.last()
     }
@@ -303,7 +299,7 @@ impl Machine {
         self.backoff.succeeded(now);
     }
 
-    /// Returns the action after the failure of a list or of one of its pages.
+    /// Returns the action after a failed request for a list or a page.
     pub(crate) fn list_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);
@@ -369,7 +365,6 @@ impl Machine {
         }
     }
 
-    /// Returns the step after a pause.
     pub(crate) fn slept(&mut self, now: Instant) -> Action {
         let next = match self.state {
             State::Pausing(next) => next,

@@ -21,8 +21,7 @@ pub(super) struct ReflectorMeter {
 }
 
 impl ReflectorMeter {
-    /// Creates a meter. `reason` is the reason why the reflector lists again, or `None` if its first list is
-    /// no relist.
+    /// `reason` is the reason for the first list; `None` if that list is no relist.
     pub(super) fn new(meter: Meter, reason: Option<RelistReason>) -> Self {
         Self {
             meter,
@@ -61,16 +60,13 @@ impl ReflectorMeter {
     }
 
     /// Sets the reason for the next list after a watch or streaming list failed to open.
-    ///
-    /// `class` is the class of the error.
     pub(super) fn watch_refused(&mut self, class: Class) {
         self.reason = Some(RelistReason::after_refusal(class));
     }
 
-    /// Sets the reason for the next list after a probe failed; `class` is the class of the error.
+    /// Sets the reason for the next list after a failed probe.
     ///
-    /// A probe is a request that checks whether the server has gone back to an earlier state. The probe fails
-    /// if the request fails or if the server has gone back.
+    /// A probe also fails if the server has gone back to an earlier state.
     pub(super) fn probe_failed(&mut self, class: Class) {
         self.reason = Some(match class {
             Class::TooLargeResourceVersion | Class::WentBack => RelistReason::WentBack,
@@ -78,7 +74,6 @@ impl ReflectorMeter {
         });
     }
 
-    /// Records the reason for the list that a consistency check has requested.
     pub(super) fn relist_requested(&mut self, reason: RelistReason) {
         self.reason = Some(reason);
     }
@@ -123,8 +118,6 @@ impl ReflectorMeter {
     }
 
     /// Sets the receipt time of `delta` to the time that [`received`](Self::received) has set.
-    ///
-    /// Has no effect on a complete list (`ReplacedAll`).
     pub(super) fn stamped<K>(&self, mut delta: Delta<K>) -> Delta<K> {
         if !matches!(delta.kind, DeltaKind::ReplacedAll { .. }) {
             delta.received = self.received;

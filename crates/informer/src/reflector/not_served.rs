@@ -16,7 +16,6 @@ impl NotServed {
         !self.0.send_replace(true)
     }
 
-    /// Clears the flag. Called after a successful response, and before the reflector starts again.
     pub(crate) fn clear(&self) {
         self.0.send_if_modified(std::mem::take);
     }

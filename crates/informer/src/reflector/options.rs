@@ -3,8 +3,8 @@
 //! The macro `options!` defines [`RequestOptions`] from a table with the name, the type and the default of
 //! each option. The macro `request_methods!` defines the builder methods.
 //!
-//! An option that was not set is `None`, so the options of one informer can override the options that are
-//! common to all informers ([`RequestOptions::or`]).
+//! An unset option is `None`. [`RequestOptions::or`] replaces the unset options of one informer with the
+//! options that all informers share.
 
 use std::time::Duration;
 

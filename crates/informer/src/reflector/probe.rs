@@ -1,5 +1,5 @@
-//! Decides when to send a probe (a LIST of one object that shows whether the server has gone back to an
-//! earlier state), and sends it.
+//! Decides when to send a probe, and sends it. A probe is a LIST of one object that shows whether the server
+//! has gone back to an earlier state.
 //!
 //! The module does not read the clock: the caller passes the current time.
 
@@ -22,15 +22,12 @@ const EVERY: Duration = Duration::from_secs(60);
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
 /// Whether and when a reflector sends a probe.
-///
-/// A probe is a request for one object, and shows whether the server has gone back to an earlier state.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     is_enabled: bool,
     /// Whether a watch failed or ended early since the last answered probe or completed list.
     is_required: bool,
     order: Order,
-    /// Time before which no probe is sent.
     not_before: Option<Instant>,
     /// Delay of the next probe because of failed probes. An answered probe or a completed list resets the
     /// delay to zero.
@@ -59,7 +56,6 @@ impl Probe {
         }
     }
 
-    /// Disables all probes of the reflector.
     pub(super) fn disable(&mut self) {
         self.is_enabled = false;
     }
@@ -69,10 +65,8 @@ impl Probe {
         self.is_required = true;
     }
 
-    /// Records that an event was not in order of revision.
-    ///
-    /// The first such event after a list requires a probe. The probe shows whether the server has gone back
-    /// to an earlier state.
+    /// Records that an event was not in order of revision. The first such event after a list requires a
+    /// probe.
     pub(super) fn suspect(&mut self) {
         if self.order == Order::Ordered {
             self.order = Order::Suspected;

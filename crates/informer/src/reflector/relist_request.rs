@@ -43,8 +43,8 @@ impl RelistRequest {
 
     /// Requests a list from the reflector.
     ///
-    /// A list in progress fulfills the request, unless the list takes objects with unchanged revisions from
-    /// the store instead of decoding them.
+    /// A list in progress fulfills the request, unless that list reuses stored objects with unchanged
+    /// revisions.
     pub(crate) fn send(&self, reason: RelistReason) {
         self.reason.send_replace(Some(reason));
     }

@@ -12,7 +12,6 @@ use crate::{
     status::{FailureCause, InformerError, StatusWriter, WaitForSync},
 };
 
-/// Reports failures of one reflector or informer.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     pub(crate) name: Arc<str>,
@@ -35,9 +34,7 @@ impl Reporter {
 
     /// Reports an error of one received object or event.
     ///
-    /// The object failed to decode, has another kind, or has no key because the key function failed, or the
-    /// event has an unknown type. `limiter` limits only the log lines. The metrics and the error handler
-    /// receive every error.
+    /// `limiter` limits only the log lines. The metrics and the error handler receive every error.
     pub(crate) fn skipped(&self, error: &Error, limiter: &mut LogLimiter) {
         self.log_left_out(limiter);
         if limiter.line(Instant::now()) {
@@ -63,7 +60,7 @@ impl Reporter {
         tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
     }
 
-    /// Logs the number of lines that the limiter suppressed in its time window, if the window has ended.
+    /// Logs the number of suppressed lines if the limiter's time window has ended.
     pub(crate) fn log_left_out(&self, limiter: &mut LogLimiter) {
         let skipped = limiter.left_out(Instant::now());
         if skipped > 0 {

@@ -8,8 +8,8 @@ pub enum RollbackDetection {
     /// events, and sends probes. A probe is a request for one object. The response shows whether the server
     /// still has the newest revision that the reflector has received.
     ///
-    /// If an event is older than the state of its object in the cache, the reflector requests a list of the
-    /// newest state.
+    /// If the cache has a newer state of an event's object, the reflector requests a list of the newest
+    /// state.
     ///
     /// The reflector sends a probe in these cases, at most once per minute:
     /// - An event is older than the newest revision that the reflector has received, but the cache has no

@@ -1,6 +1,4 @@
-//! Runs a reflector: sends the requests that `machine` decides on, and delivers the responses to the store.
-//!
-//! The module does not decide which request follows.
+//! Runs a reflector: sends the requests that `machine` selects, and delivers the responses to the store.
 
 mod decoding;
 mod events;
@@ -38,17 +36,17 @@ use crate::{
     transport::{self, Body, Class, ListOptions},
 };
 
-/// Time for which the reflector waits for the store to accept a change before the status reports the store
-/// as full. The reflector then continues to wait.
+/// If the store does not accept a change within this time, the status reports the store as full. The
+/// reflector continues to wait.
 const FULL_AFTER: Duration = Duration::from_secs(1);
 
-/// The reason why the current list or watch does not continue.
+/// The reason why the current list or watch ends.
 enum Stop {
     /// The store accepts no more changes, so the reflector ends.
     Gone,
     /// The current list or watch has failed.
     Failed(transport::Error),
-    /// The list is complete, but must not be applied, for the reason in [`Again`]. The reflector lists again.
+    /// The list is complete, but must not be applied. The reflector lists again.
     Again(Again),
 }
 
@@ -56,8 +54,8 @@ enum Stop {
 enum Again {
     /// A consistency check requested a new list while this list was in progress.
     ///
-    /// This list does not fulfill the request: it reused cached objects whose revisions are unchanged, so it
-    /// can't correct a wrong cached object.
+    /// This list reused cached objects whose revisions are unchanged. This list therefore can't correct a
+    /// wrong cached object.
     Requested(RelistReason),
     /// A streaming list contained no objects, although the cache contains objects.
     ///
@@ -71,7 +69,7 @@ impl From<transport::Error> for Stop {
     }
 }
 
-/// The error if the store accepts no more changes, so that the reflector must end.
+/// The store accepts no more changes, so the reflector must end.
 struct Gone;
 
 pub(super) struct Running<K, S> {
@@ -82,13 +80,11 @@ pub(super) struct Running<K, S> {
     reflector: Reflector<K, S>,
     machine: Machine,
     meter: ReflectorMeter,
-    /// Events and list items that were received, but not processed yet. Some of them may be decoded already.
+    /// Received events and list items that are not processed yet.
     pieces: Pieces<K>,
-    /// The LIST in progress, while it waits for the request of its next page.
+    /// The LIST in progress. `None` while a page is read, and while the objects are delivered to the store.
     ///
-    /// The functions that request or read a page, or deliver the complete LIST to the store, take the LIST
-    /// out of this field. If a LIST ends without success and the reflector repeats it at once, the field
-    /// contains the ended LIST until the repetition starts.
+    /// If the reflector repeats a LIST at once, the field contains the old LIST until the new one starts.
     list: Option<List<K>>,
     /// Limits the log lines about skipped or undecodable objects of a watch.
     skips: LogLimiter,
@@ -223,8 +219,7 @@ where
         self.pieces.give_way().await;
     }
 
-    /// Returns the stored objects of this reflector, which the decoder can reuse for objects of the same
-    /// revision.
+    /// Returns the stored objects, which the decoder can reuse if their revision is unchanged.
     ///
     /// Returns `None` if the server has reported, since the last list, that its data is older than the cache.
     /// Such a server may have been restored from a backup, and may use a revision twice. Also returns `None`
@@ -240,7 +235,7 @@ where
         })
     }
 
-    /// Handles the failure of a LIST that has received `objects` objects, and returns the next action.
+    /// Handles a LIST that failed after `objects` objects, and returns the next action.
     fn list_failed(&mut self, list: List<K>, error: transport::Error, objects: usize) -> Action {
         let error = self.failed(error, None);
         let action = self.machine.list_failed(&error, Instant::now());
@@ -248,11 +243,10 @@ where
         action
     }
 
-    /// Handles a LIST that received `objects` objects and ended without success. `next` is the next action.
+    /// Handles a LIST of `objects` objects that was not applied.
     ///
-    /// If `next` repeats the LIST at once, stores `list` in the field `list` of `self`. The metrics and the
-    /// log then report both LISTs as one. Otherwise, reports the unsuccessful LIST to the metrics and the log
-    /// now.
+    /// If the action `next` repeats the LIST at once, the metrics and the log report both LISTs as one.
+    /// Otherwise, the function reports the LIST now.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
         if matches!(next, Action::List { .. }) {
             self.list = Some(list);
@@ -333,12 +327,9 @@ where
         Ok(())
     }
 
-    /// Creates a compression dictionary if one is due, and compresses some stored objects with the newest
-    /// dictionary.
+    /// Creates a compression dictionary if one is due, and compresses some stored objects.
     ///
-    /// Does nothing if the cache does not compress objects. `list` is the list in progress, if any.
-    /// `more_comes` is whether the server will send more objects of this list. If true, the minimum number of
-    /// objects for a dictionary is higher.
+    /// If the server will send more objects of `list` (`more_comes`), a dictionary needs more objects.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();
@@ -470,8 +461,7 @@ impl<K, S> Drop for Running<K, S> {
     }
 }
 
-/// Sets the reflector's activity in the status. Also records in `relist` whether a watch is open, for the
-/// consistency check.
+/// Reports the reflector's activity to the status, and tells the consistency check whether a watch is open.
 fn begins(report: &Reporter, source: SourceId, relist: &RelistSignal, activity: Activity) {
     relist.set_watching(activity == Activity::Watching);
     report.status.activity(source, activity);

@@ -1,8 +1,7 @@
 //! Defines the settings that standalone reflectors and informers share, and the builder methods that set
 //! them.
 //!
-//! From these settings, the module also creates the name and the decoder of an informer or reflector, and
-//! the [`Meter`] that reports its metrics.
+//! The module also creates the name, the decoder and the [`Meter`] of an informer or reflector.
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
@@ -144,7 +143,6 @@ impl<K> Settings<K> {
 }
 
 impl<K: Resource> Settings<K> {
-    /// Returns the texts that identify the informer or reflector.
     pub(crate) fn title(
         &self,
         dyntype: &K::DynamicType,
@@ -184,7 +182,7 @@ impl<K: Resource> Settings<K> {
         }
     }
 
-    /// Returns the meter of the informer or reflector, which records nothing without a metrics collector.
+    /// Returns the meter, which records nothing without a metrics collector.
     pub(crate) fn meter(
         &self,
         title: &Title,

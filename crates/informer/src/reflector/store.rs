@@ -37,8 +37,8 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// down the watch, and does not increase memory use.
     ///
     /// A complete list replaces all objects with the same [`SourceId`] as the list. The store must replace an
-    /// object even if the stored and the listed object have the same revision, because a server that was
-    /// restored from a backup may assign the same revision to a different state.
+    /// object even if the revision is unchanged. A server that was restored from a backup may assign one
+    /// revision to two states.
     ///
     /// # Errors
     /// After [`StoreError::Refused`], the reflector's last revision does not change, and the reflector lists
@@ -67,10 +67,10 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// Returns the current objects of the store, including those of other reflectors. Returns `None` if the
     /// store does not provide its objects, as in the default implementation.
     ///
-    /// The reflector uses only the stored objects that it has delivered itself. If a listed object has the
-    /// same name, uid and revision as such a stored object, the reflector delivers the stored object, and
-    /// does not decode the listed object. If the object of an event has an older revision than the stored
-    /// object of the same name, the reflector concludes that the server was restored from a backup.
+    /// The reflector uses only objects that it has delivered itself. If a listed object has the name, uid and
+    /// revision of a stored object, the reflector delivers the stored object, and does not decode the listed
+    /// object. If the object of an event has an older revision than the stored object of the same name, the
+    /// reflector concludes that the server was restored from a backup.
     fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
         None
     }

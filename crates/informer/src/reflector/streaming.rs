@@ -1,5 +1,4 @@
-//! Decides whether the next list is a streaming list, and how long the reflector waits for the objects and
-//! the end bookmark of a streaming list.
+//! Decides whether the next list is a streaming list, and when a streaming list has missed its deadline.
 //!
 //! The caller passes the current time. The module sends no requests.
 
@@ -76,7 +75,6 @@ impl Streaming {
         self.wanted && self.refused_until.is_none_or(|until| now >= until)
     }
 
-    /// Resets the number of failures after a complete streaming list.
     pub(super) fn succeeded(&mut self) {
         self.failed = 0;
     }
@@ -126,21 +124,18 @@ impl Stream {
         }
     }
 
-    /// Records that the response headers were received at the time `now`.
     pub(super) fn opened(&mut self, now: Instant) {
         self.progress = now;
     }
 
-    /// Returns the server-side timeout of the request, which covers the streaming list and the watch that
-    /// follows in the same response.
     pub(super) fn lasts(&self) -> Duration {
         self.lasts
     }
 
-    /// Records an event of the streaming list. Extends the deadline of the list if the event adds one of the
-    /// initial objects. An event that reports a later change does not extend the deadline.
+    /// Records an event of the streaming list.
     ///
-    /// `is_new` is true if the event adds an object that the list does not contain yet.
+    /// Only an event with a new initial object extends the deadline of the list. `is_new` is true if the list
+    /// does not contain the event's object yet.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,
@@ -161,10 +156,6 @@ impl Stream {
     }
 
     /// Returns the time by which the stream must send another initial object or the end bookmark.
-    ///
-    /// This is the time of the last progress plus `allowed`. Progress is made when the request is sent, when
-    /// its response headers arrive, and each time the stream sends an initial object that it has not sent
-    /// before.
     pub(super) fn deadline(&self, allowed: Duration) -> Instant {
         clock::after(self.progress, allowed)
     }

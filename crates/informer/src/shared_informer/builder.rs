@@ -106,7 +106,7 @@ where
         self
     }
 
-    /// Returns the snapshotter, which saves the cache, if [`warm_start`](Self::warm_start) is set.
+    /// Returns the snapshotter if [`warm_start`](Self::warm_start) is set.
     fn snapshotter(&self) -> Option<Arc<Snapshotter<K>>> {
         let storing = self.keeping.storing.clone()?;
         let snapshotter =
@@ -230,7 +230,6 @@ where
     writer.put_known(decoder.kept(known));
 }
 
-/// Returns the writer of a new status that contains the description of each source.
 fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     let status = StatusWriter::new(sources.len());
     status.update(|status| {

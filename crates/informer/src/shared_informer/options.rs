@@ -1,8 +1,6 @@
-//! Defines the options of one informer: its resyncs, its batches and its queue, and how the cache keeps
-//! objects.
+//! Defines the options of an informer's loop and of its cache. Macros generate the setters for all builders.
 //!
-//! The macros of the module generate the setters of these options for all builders. The options of requests
-//! are defined in the module `reflector`.
+//! The options of requests are defined in the module `reflector`.
 
 use std::time::Duration;
 
@@ -166,8 +164,9 @@ impl<K> Keeping<K> {
     }
 }
 
-/// Generates a builder's methods that set the options in [`Keeping`]. `path` is the path of the builder's
-/// field that contains the [`Keeping`].
+/// Generates the setters of [`Keeping`] in a builder.
+///
+/// The argument is the builder's field that contains the options.
 macro_rules! keeping_methods {
     ($($path:ident).+) => {
         /// Sets the fields that are removed from every object before the object is decoded. A later call

@@ -50,8 +50,10 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    /// Determines which changes the handler receives. With [`Delivery::All`], it also receives the unchanged
-    /// objects of each list, but not the objects that are in the cache when it is added.
+    /// The changes that the handler receives.
+    ///
+    /// With [`Delivery::All`], the handler also receives the unchanged objects of each list, but not the
+    /// objects that are in the cache at registration.
     pub(crate) delivery: Delivery,
 }
 
@@ -89,8 +91,7 @@ where
     /// applies.
     ///
     /// All handlers share one timer. Its interval is the shortest period that was set before the informer's
-    /// start. A handler that is registered after the start can't have a shorter period: its period is raised
-    /// to this interval.
+    /// start. If a handler is registered later with a shorter period, this interval replaces the period.
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);

@@ -1,7 +1,7 @@
 //! Keeps weak references to the buffers of an informer's handlers and subscriptions.
 //!
-//! The informer uses the references to report the status of the handlers and to wait until the handlers are
-//! idle. A weak reference does not keep a buffer alive.
+//! The informer uses the references to report the status of the handlers, and to wait until the handlers are
+//! idle.
 
 use std::sync::{Arc, Weak};
 
@@ -9,12 +9,11 @@ use parking_lot::Mutex;
 
 use crate::processor::{Buffer, HandlerStatus};
 
-/// Weak references to the buffers of all handlers and subscriptions, in order of registration.
 pub(super) struct Roster<K>(Mutex<Vec<Member<K>>>);
 
 struct Member<K> {
     buffer: Weak<Buffer<K>>,
-    /// Whether the buffer belongs to a handler, which has its own task, instead of a subscription.
+    /// `true` for a handler, `false` for a subscription.
     has_task: bool,
 }
 

@@ -1,5 +1,4 @@
-//! Collects an informer's values for the metrics: its status, the length of its queue, the buffers of its
-//! handlers, and the memory of its cache.
+//! Collects an informer's values for the metrics: status, queue length, handler buffers and cache memory.
 //!
 //! The module sends no values to a metrics collector.
 
@@ -27,9 +26,7 @@ pub(super) struct Figures<K> {
     pub(super) roster: Arc<Roster<K>>,
     /// Number of changes in the queue.
     pub(super) queued: Arc<AtomicUsize>,
-    /// Sender to the channel from the reflectors to the queue, used to count the changes in the channel.
-    ///
-    /// The weak sender does not keep the channel open.
+    /// Used only to count the changes in the channel from the reflectors to the queue.
     pub(super) channel: mpsc::WeakSender<Delta<K>>,
 }
 

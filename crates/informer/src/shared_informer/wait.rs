@@ -152,10 +152,9 @@ impl<K> From<&Object<K>> for Written {
 
 /// Returns the revision up to which the cache has all changes of the object `name`.
 ///
-/// The informer lists and watches `sources` collections separately, for example the pods of two namespaces.
-/// For each collection, the cache stores the revision up to which it has all changes. If the object is
-/// cached, returns the revision of its collection. Otherwise, returns the lowest revision of all collections,
-/// which is unset until all collections have been listed.
+/// The informer has `sources` sources, for example two namespaces, with one revision each. For a cached
+/// object, the function returns the revision of the object's source. Otherwise, the function returns the
+/// lowest revision, which is unset until all sources have been listed.
 pub(crate) fn reached<K>(
     snapshot: &Snapshot<K>,
     name: Option<&ObjectName>,

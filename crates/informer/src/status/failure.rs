@@ -59,7 +59,6 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
-    /// Returns the cause for a caught panic in the part `part` of the informer.
     pub(crate) fn panicked(part: &str, panic: &(dyn Any + Send)) -> Self {
         Self::Panicked {
             part: Arc::from(part),

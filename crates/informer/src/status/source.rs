@@ -84,8 +84,9 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// Returns whether `self` and `next` are equal, or differ only in the number of received objects. Such a
-    /// change does not wake the tasks that wait for a change of the status.
+    /// Returns whether `self` and `next` differ at most in the number of received objects.
+    ///
+    /// Such a change does not wake the tasks that wait for a change of the status.
     pub(super) fn only_counts_on(self, next: Self) -> bool {
         match (self, next) {
             (Self::Listing { page, .. }, Self::Listing { page: next, .. }) => page == next,

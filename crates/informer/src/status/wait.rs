@@ -114,7 +114,6 @@ impl fmt::Display for SyncError {
 }
 
 impl SyncError {
-    /// Returns the next step that the error text suggests, if any.
     fn next_step(&self) -> Option<&'static str> {
         match self.failure {
             SyncFailure::NotStarted => Some("call start of the factory before the wait"),

@@ -16,8 +16,8 @@ use crate::{
 
 /// Asserts the texts of the errors in `$errors`.
 ///
-/// `$expected` contains one line per error: its text, followed by its cause if it has one. The list of
-/// `$variant` must contain all variants of the error type, and `$errors` at least one error of each variant.
+/// `$expected` contains one line per error: its text, followed by its cause if it has one. `$variant` must
+/// list all variants of the error type. `$errors` must contain each variant at least once.
 macro_rules! assert_texts {
     ($errors:expr, [$($variant:pat),+ $(,)?], $expected:expr) => {{
         let errors = $errors;
@@ -50,7 +50,6 @@ fn revision(text: &str) -> ResourceVersion {
     text.into()
 }
 
-/// Returns every class of transport errors.
 pub(super) fn classes() -> Vec<Class> {
     let next = |class: &Class| match class {
         Class::Expired => Some(Class::TooLargeResourceVersion),
@@ -78,7 +77,7 @@ pub(super) fn panicked() -> FailureCause {
     FailureCause::panicked("the reflector of pods", &"index out of bounds")
 }
 
-/// Returns errors of all classes, except those for which [`is_created_elsewhere`] returns `true`.
+/// Returns errors of all classes, except the classes of [`is_created_elsewhere`].
 fn created() -> Vec<Error> {
     let status = |code: u16, body: &str| Error::from_status_body(code, body.as_bytes());
     let too_large = r#"{"reason":"Timeout","message":"Too large resource version: 9, current: 3"}"#;
@@ -120,8 +119,7 @@ fn created() -> Vec<Error> {
     ]
 }
 
-/// Returns `true` for each class of which [`created`] returns no error. Only the client and the reflector
-/// create errors of these classes.
+/// Returns whether only the client and the reflector create errors of this class.
 fn is_created_elsewhere(class: Class) -> bool {
     match class {
         Class::ConnectionRefused | Class::VeryShortWatch | Class::WentBack | Class::Store => true,

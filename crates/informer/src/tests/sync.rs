@@ -11,8 +11,7 @@ use crate::{
     transport::Error,
 };
 
-/// Returns the error of a failed sync of `pods`. `prepare` sets the informer's status, which the error
-/// contains.
+/// Returns a sync error of `pods`. `prepare` sets the informer's status in the error.
 fn sync_error(failure: SyncFailure, prepare: impl FnOnce(&StatusWriter)) -> SyncError {
     let writer = StatusWriter::new(1);
     prepare(&writer);

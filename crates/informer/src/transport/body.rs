@@ -15,13 +15,12 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::{ByteStream, Error, Response};
 use crate::codec::Encoding;
 
-/// Reads a response body chunk by chunk.
 pub(crate) struct Body {
     encoding: Encoding,
     chunks: ByteStream,
     /// Timer for the deadline of a read, kept for later reads.
     ///
-    /// If a later read has a later deadline, the timer is reset only after the earlier deadline has passed.
+    /// The timer may fire before the deadline of the current read.
     timer: Option<Pin<Box<Sleep>>>,
 }
 

@@ -61,7 +61,7 @@ pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION")
 /// retry requests, because the reflector already retries them with backoff.
 ///
 /// With feature `http2`, all informers that use the client share one connection to a server that supports
-/// HTTP/2 over TLS. The client opens another one if 100 requests are open on a connection, because
+/// HTTP/2 over TLS. If 100 requests are open on a connection, the client opens another connection, because
 /// kube-apiserver accepts no more by default. An open watch counts as one request. Without the feature,
 /// through a proxy, or over OpenSSL, each open watch has its own HTTP/1.1 connection.
 ///
@@ -275,7 +275,7 @@ impl<K> ListWatch<K> {
         self.request_in(options, wanted, None)
     }
 
-    /// Builds a request. If `encoding` is set, it replaces the encoding of `options`.
+    /// Builds a request. `encoding`, if set, replaces the encoding of `options`.
     fn request_in(
         &self,
         options: &ListOptions,

@@ -193,8 +193,8 @@ impl Error {
 
     /// Returns whether the error shows that the server is down or unreachable.
     ///
-    /// A 5xx response counts as such an error, with two exceptions that only a running API server sends: 500
-    /// `InternalError`, and an error of the class [`Class::TooLargeResourceVersion`].
+    /// A 5xx response counts as such an error. The exceptions are 500 `InternalError` and
+    /// [`Class::TooLargeResourceVersion`], which only a running API server sends.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(
             self.class,

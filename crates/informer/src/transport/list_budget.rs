@@ -22,7 +22,6 @@ pub(crate) struct ListBudget {
 }
 
 impl ListBudget {
-    /// Starts the counts and the time limit of a list.
     pub(crate) fn begin(limits: Limits) -> Self {
         Self {
             limits,
@@ -82,10 +81,7 @@ impl ListBudget {
         self.in_time()
     }
 
-    /// Checks the time limit of the list.
-    ///
-    /// # Errors
-    /// Returns an error if the list takes too long.
+    /// Returns an error if the list has exceeded its time limit.
     fn in_time(&self) -> Result<(), Error> {
         if Instant::now() < self.until {
             return Ok(());
@@ -99,7 +95,7 @@ impl ListBudget {
 
     /// Returns the time by which the next bytes must arrive.
     ///
-    /// This is [`LIST_STALL`] from now, or the time at which the list exceeds its duration limit, if earlier.
+    /// This is [`LIST_STALL`] from now, or the end of the list's time limit, if earlier.
     pub(crate) fn deadline(&self) -> Instant {
         self.until.min(Instant::now() + LIST_STALL)
     }
@@ -112,8 +108,8 @@ impl ListBudget {
     /// Waits for the next chunk of a page, and counts its bytes.
     ///
     /// # Errors
-    /// Returns an error if the chunk can't be read or does not arrive before the
-    /// [`deadline`](Self::deadline), or if the list exceeds its limit of bytes or its time limit.
+    /// Returns an error if the chunk can't be read, if the chunk does not arrive before the
+    /// [`deadline`](Self::deadline), or if the list exceeds its limit of bytes or of time.
     ///
     /// # Cancel safety
     /// Dropping the future loses no bytes.

@@ -29,7 +29,7 @@ pub(crate) struct Pager {
     fell_back: bool,
 }
 
-/// What the caller does after it has received a page of the list.
+/// The caller's next step after a page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterPage {
     /// The list has another page; [`Pager::request`] returns the options to request it.
@@ -58,7 +58,6 @@ impl Pager {
         &self.next
     }
 
-    /// Returns the options of the request for the first page of the list.
     pub(crate) fn first_request(&self) -> &ListOptions {
         &self.first
     }
@@ -94,10 +93,9 @@ impl Pager {
         AfterPage::More
     }
 
-    /// Restarts the list if its continue token has expired; returns whether the list restarts.
+    /// Restarts the list if its continue token has expired. Returns whether the list restarts.
     ///
-    /// `class` is the error class of the failed request. The list restarts at most once. After a restart,
-    /// [`Pager::request`] returns the options of one request for all objects.
+    /// The list restarts at most once, with one request for all objects.
     pub(crate) fn restarts_after(&mut self, class: Class) -> bool {
         if class != Class::Expired || self.next.continue_token.is_none() || self.fell_back {
             return false;

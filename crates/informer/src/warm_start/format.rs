@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Guarantees: in addition to the objects, the writer and the reader keep only one line in memory. The length
-//! of a line, the number of objects and the size of the file are limited, and so is the memory that a damaged
-//! file can use. For any file, the reader returns the objects, or the reason why it can't read the file. The
-//! reader returns objects only if the checksum in the last line matches.
+//! of a line, the number of objects and the size of the file are limited. A damaged file can therefore use
+//! only limited memory. For any file, the reader returns the objects or an error. The reader returns objects
+//! only if the checksum in the last line matches.
 //!
 //! The checksum detects accidental damage. It does not detect changes by an attacker who can write to the
 //! file.
@@ -54,15 +54,15 @@ impl Limits {
     };
 }
 
-/// Number of JSON objects and arrays that a line contains in addition to those of its Kubernetes object.
+/// Number of JSON objects and arrays in a line, without those of the Kubernetes object.
 ///
-/// The maximum for a line is [`PARTS`], the maximum for an object, plus this number.
+/// A line has at most [`PARTS`] plus this number of JSON objects and arrays.
 const RECORD_PARTS: usize = 1;
 
 /// Prefix of the last line, and of no other line.
 const END: &[u8] = br#"{"end":"#;
 
-/// Maximum bytes of a text that an error message quotes from a saved store; longer texts are truncated.
+/// Maximum bytes that an error message quotes from a saved store.
 const SAID_BYTES: usize = 256;
 
 /// The first line of a saved store, with the properties that must match the informer.
@@ -86,7 +86,7 @@ pub(super) struct SavedSource {
     pub(super) revision: String,
 }
 
-/// The format version, which is parsed first because other versions may have other headers.
+/// The format version. It is parsed first, because other versions may have other headers.
 #[derive(Deserialize)]
 struct Format {
     format: u64,
@@ -347,10 +347,9 @@ impl<R: BufRead> Reader<R> {
         Ok((header, reader))
     }
 
-    /// Reads the objects of each source (one list and its watch), and the last line.
+    /// Reads the objects of each source, and the last line.
     ///
-    /// Calls `wanted` before it reads each object. If `wanted` returns `false`, the method cancels the load
-    /// and returns an error.
+    /// Calls `wanted` before each object. If `wanted` returns `false`, the method returns an error.
     pub(super) fn objects<K: Resource + DeserializeOwned>(
         mut self,
         sources: usize,

@@ -19,7 +19,7 @@ const LIMITS: Limits = Limits {
     objects: 16,
 };
 
-/// Returns the objects in the text of a saved store, in one list per reflector that received them.
+/// Returns the objects in the text of a saved store, in one list per source.
 pub(crate) fn load<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
@@ -29,7 +29,7 @@ where
     reader.objects(header.sources.len(), &decoder, &|| true)
 }
 
-/// Returns the text of a saved store. `sources` contains one list of objects per reflector.
+/// Returns the text of a saved store. `sources` contains one list of objects per source.
 pub(crate) fn save<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
     written(sources).ok()
 }
@@ -57,9 +57,7 @@ fn written<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Result<Vec<u8
     writer.finish().map(|(_, _, text)| text)
 }
 
-/// Returns the last line of a saved store. It contains the number of objects and the checksum of `lines`.
-///
-/// `lines` are all earlier lines of the saved store.
+/// Returns the last line of a saved store. `lines` are all earlier lines.
 pub(crate) fn end(lines: &[u8]) -> String {
     let mut checksum = Checksum::new();
     checksum.add(lines);

@@ -36,12 +36,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// With the default backoff, the four pauses take 12 to 24 s in total.
 const ATTEMPTS: u32 = 5;
 
-/// Loads the store of one informer before the reflectors start, and saves it later.
 pub(crate) struct Restore<K> {
     snapshotter: Arc<Snapshotter<K>>,
     commands: mpsc::UnboundedSender<Command<K>>,
-    /// Keeps the informer's channel of changes open. If it were closed, the informer's loop would ignore
-    /// commands.
+    /// Keeps the channel of changes open. After this channel is closed, the informer's loop ignores commands.
     _deltas: mpsc::Sender<Delta<K>>,
     report: Reporter,
 }
@@ -67,8 +65,7 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
         })
     }
 
-    /// Requests a final snapshot of the cache, and returns a future that saves the snapshot. The result is
-    /// never `None`.
+    /// Requests a final snapshot of the cache, and returns a future that saves the snapshot.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         let this = &*self;
         let snapshot = settled_snapshot(&this.commands);
@@ -77,9 +74,7 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
 }
 
 impl<K: Send + Sync + 'static> Restore<K> {
-    /// Creates a `Restore` as a [`Guest`], which is an additional task of an informer.
-    ///
-    /// Returns `None` if no warm start is configured.
+    /// Creates a `Restore`, or returns `None` if no warm start is configured.
     pub(crate) fn guest(
         snapshotter: Option<&Arc<Snapshotter<K>>>,
         commands: &mpsc::UnboundedSender<Command<K>>,
@@ -188,12 +183,10 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Records in the snapshotter the text that identifies each reflector's server.
-    ///
-    /// [`ListerWatcher::server`] returns this text.
+    /// Requests the identity of each reflector's server, and records the identities in the snapshotter.
     ///
     /// # Errors
-    /// Returns the reason for a cold start if a request fails, or if the text is `None`.
+    /// Returns the reason for a cold start if a request fails, or if a server has no identity.
     async fn identify(&self, reflectors: &mut [InnerReflector<K>]) -> Result<(), ColdReason> {
         let mut answers = Vec::new();
         for reflector in reflectors {
@@ -204,10 +197,10 @@ impl<K: Send + Sync + 'static> Restore<K> {
         identified.map_err(|Unidentified| ColdReason::Unidentified)
     }
 
-    /// Checks with a request for one object that the server has reached the revision `saved`.
+    /// Checks that the server has reached the revision `saved`, with a request for one object.
     ///
-    /// Ignores an error with [`Class::Expired`]. If `saved` is too old, the reflector's watch fails later,
-    /// and the reflector lists.
+    /// Ignores [`Class::Expired`]: if `saved` is too old, the reflector's watch fails later, and the
+    /// reflector lists.
     async fn probe(
         &self,
         reflector: &mut InnerReflector<K>,

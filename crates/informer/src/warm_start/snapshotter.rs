@@ -124,8 +124,7 @@ pub(crate) struct Unidentified;
 /// Content of a loaded store, and the time since the save.
 #[derive(Debug)]
 pub(crate) struct Loaded<K> {
-    /// Objects and revision of each source (one list and its watch), in the order in which the builder
-    /// received the sources.
+    /// Objects and revision of each source, in the order of the informer's sources.
     pub(crate) lists: Vec<(Vec<Object<K>>, ResourceVersion)>,
     pub(crate) age: Duration,
 }
@@ -151,8 +150,7 @@ impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
     }
 }
 
-/// Displays the location of the saved store, and the version that the program has set (see
-/// [`SavedStore::in_file`]).
+/// Displays the location and the version of the saved store.
 ///
 /// A factory compares this text. Callers share an informer only if their texts are equal.
 impl<K> fmt::Display for Storing<K> {
@@ -250,8 +248,8 @@ impl<K> Snapshotter<K> {
 
     /// Records the identity of the server, unless an identity is already recorded.
     ///
-    /// `answers` contains the server identity that each `ListerWatcher` returned. The recorded identity
-    /// contains each different answer once.
+    /// `answers` are the results of [`ListerWatcher::server`] of all sources. The recorded identity contains
+    /// each different answer once.
     ///
     /// # Errors
     /// Returns an error if one of the answers is `None`.

@@ -40,7 +40,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the inner queue. An item whose delay has ended is not in it until the next
+    /// Returns the inner queue. Items whose delay has ended enter this queue at the next
     /// [`DelayingQueue::promote`].
     pub(super) fn queue(&mut self) -> &mut Queue<T> {
         &mut self.queue
@@ -77,8 +77,6 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
     }
 
     /// Returns the earliest time at which a delayed item is queued, or `None` if no item is delayed.
-    ///
-    /// As in [`DelayingQueue::add_at`], the time is a duration since a fixed origin that the caller selects.
     pub(super) fn earliest(&self) -> Option<Duration> {
         self.calendar.first_key_value().map(|(due, _)| due.at)
     }
@@ -94,9 +92,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.len()
     }
 
-    /// Returns each delayed item and the time at which it is queued, earliest first.
-    ///
-    /// As in [`DelayingQueue::add_at`], each time is a duration since a fixed origin that the caller selects.
+    /// Returns each delayed item and the end of its delay, earliest first.
     pub(super) fn delayed(&self) -> impl Iterator<Item = (&T, Duration)> {
         self.calendar.iter().map(|(due, item)| (item, due.at))
     }

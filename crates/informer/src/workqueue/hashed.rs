@@ -1,8 +1,8 @@
 //! [`Hashed`] stores an item with its hash, so that the queue does not hash the item again for each of its
 //! collections.
 //!
-//! The hash is calculated when an item is added. It is calculated again only when a user-defined
-//! [`Order`](super::order::Order) returns the item.
+//! The hash is calculated when an item is added, and again when a user-defined [`Order`](super::order::Order)
+//! returns the item.
 //!
 //! The hash function is the keyed hash function of the standard library. A user who can create objects
 //! therefore can't select names that have equal hashes.

@@ -101,13 +101,12 @@ impl<T: Send> Order<T> for Fifo<T> {
 pub(super) enum Arrangement<T> {
     /// The built-in first-in, first-out order, which stores each item with its hash.
     Fifo(Fifo<Hashed<T>>),
-    /// A user-defined [`Order`]. It stores items without their hash, so the queue computes the hash
-    /// again for each item that the order returns.
+    /// A user-defined [`Order`], which stores items without their hash. The queue computes the hash again for
+    /// each item that the order returns.
     Given(Box<dyn Order<T>>),
 }
 
 impl<T: Clone + Hash> Arrangement<T> {
-    /// Returns the user-defined order, or a first-in, first-out order if `order` is `None`.
     pub(super) fn new(order: Option<Box<dyn Order<T>>>) -> Self {
         order.map_or_else(|| Self::Fifo(Fifo::new()), Self::Given)
     }

@@ -35,10 +35,8 @@ pub(super) struct Queue<T> {
     /// Number of items in stage [`Stage::Dirtied`].
     dirtied: usize,
     phase: Phase,
-    /// Changes since the last call of [`Queue::take_wake_ups`] that can wake waiting tasks.
     wake_ups: WakeUps,
-    /// The last measured waiting or working time of an item. `None` after the time was reported to the
-    /// metrics.
+    /// The last measured waiting or working time that is not yet reported to the metrics.
     observed: Option<WorkQueueObserved>,
     /// Number of additions that queued an item or moved it to stage [`Stage::Dirtied`].
     adds: u64,
@@ -46,13 +44,12 @@ pub(super) struct Queue<T> {
     timing: Option<Timing<T>>,
 }
 
-/// Changes of a queue that can wake waiting tasks.
+/// Changes since the last call of [`Queue::take_wake_ups`] that can wake waiting tasks.
 #[derive(Default)]
 pub(super) struct WakeUps {
-    /// Number of items that were queued since the last call of [`Queue::take_wake_ups`].
+    /// Number of items that were queued.
     pub(super) pushed: usize,
-    /// Whether, since the last call of [`Queue::take_wake_ups`], a shutdown started, or an item was done
-    /// during a shutdown.
+    /// Whether a shut-down started, or an item was done during a shut-down.
     pub(super) ending: bool,
 }
 

@@ -101,7 +101,7 @@ pub struct Bucket {
     filling: Duration,
     /// Time at which the bucket will be full if no more tokens are reserved.
     ///
-    /// It has the same origin as `now` of [`RateLimiter::when`].
+    /// The time has the same origin as `now` of [`RateLimiter::when`].
     full_at: Duration,
 }
 

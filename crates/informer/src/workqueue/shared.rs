@@ -1,4 +1,4 @@
-//! [`Shared`] contains the state of one work queue. The handles of the queue share it with every
+//! [`Shared`] contains the state of one work queue. The handles of the queue share the state with every
 //! [`Item`](super::Item) that a worker processes. [`Shared::operate`] changes the state, and wakes the tasks
 //! that wait for the change.
 //!
@@ -18,7 +18,6 @@ use super::queue::Phase;
 use super::rate_limiter::RateLimiter;
 use crate::metrics::{self, SampledWorkQueue, WorkQueueMetrics, WorkQueueSample};
 
-/// The state of one work queue, shared by its handles and by every [`Item`](super::Item) of the queue.
 pub(super) struct Shared<T: Clone + Eq + Hash> {
     pub(super) state: Mutex<State<T>>,
     /// Wakes tasks that wait for an item.
@@ -40,7 +39,7 @@ pub(super) struct State<T> {
     pub(super) given_up: u64,
     /// Value of the metric `workqueue_retries_total`: the number of accepted additions with a delay.
     ///
-    /// As in client-go, additions with a delay of zero are included. The reason for a delay does not matter.
+    /// As in client-go, additions with a delay of zero are included.
     pub(super) retries: u64,
 }
 
@@ -167,8 +166,8 @@ impl<T: Clone + Eq + Hash> State<T> {
 
     /// Returns the tasks to wake after an operation.
     ///
-    /// `earliest` is the result of [`DelayingQueue::earliest`] before the operation. If a delay now ends
-    /// sooner, all tasks that wait for an item are woken, so that they wait only until the new time.
+    /// `earliest` is the result of [`DelayingQueue::earliest`] before the operation. If the earliest delay
+    /// now ends sooner, all tasks that wait for an item are woken, to shorten their timers.
     fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,

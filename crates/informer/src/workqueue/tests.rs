@@ -212,9 +212,9 @@ async fn work(queue: RateLimitingQueue<u32>, ledger: Arc<Mutex<Ledger>>) {
 
 /// Starts 10 workers and 50 producers, and waits until all items were added.
 ///
-/// Each producer has 40 items of its own. It adds all 40 items to the queue three times.
+/// Each producer adds its own 40 items three times.
 ///
-/// Returns the workers, which continue to run, and the ledger in which they record their work.
+/// Returns the workers, which continue to run, and their ledger.
 async fn produce_and_work(queue: &RateLimitingQueue<u32>) -> (JoinSet<()>, Arc<Mutex<Ledger>>) {
     let ledger = Arc::<Mutex<Ledger>>::default();
     let mut workers = JoinSet::new();

@@ -1,8 +1,8 @@
 //! [`Timing`] measures the waiting time and the working time of each item, for the metrics of a queue.
 //!
-//! The waiting time starts when the item is added, even if a worker still processes the item. It ends when a
-//! worker receives the item. Additions of an item that already waits have no effect. `Timing` keeps no state
-//! for an item that is neither queued nor in work.
+//! The waiting time starts when the item is added, even if a worker still processes the item. The waiting
+//! time ends when a worker receives the item. Additions of an item that already waits have no effect.
+//! `Timing` keeps no state for an item that is neither queued nor in work.
 
 use derive_where::derive_where;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 #[derive_where(Default)]
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
-    /// Identifier of each item in work. An item receives a new identifier each time a worker receives it.
+    /// Identifier of each item in work. An item has a new identifier each time a worker receives the item.
     started: Lookup<T, u64>,
     /// Time at which a worker received each item in work. The key is the identifier from the field `started`.
     running: BTreeMap<u64, Instant>,

@@ -35,8 +35,8 @@ impl EventHandler<Pod> for Gated {
 
 /// Registers a handler that records `permits` events and then blocks.
 ///
-/// Returns a semaphore, the trace of the handled events, and the handler's registration. Each permit that a
-/// test adds to the semaphore lets the handler record one more event.
+/// Returns a semaphore, the trace of the handled events, and the handler's registration. Each permit added to
+/// the semaphore lets the handler record one more event.
 fn stuck(
     informer: &Running,
     buffer: ListenerBuffer,

@@ -45,7 +45,7 @@ fn checks(server: &Server) -> RequestLog {
     server.requests().filter(is_check)
 }
 
-/// Returns the number of list requests that are not part of a consistency check.
+/// Returns the number of list requests that do not belong to a consistency check.
 fn lists(server: &Server) -> usize {
     server
         .requests()
@@ -58,7 +58,7 @@ fn outcome(pods: &SharedInformer<Pod>) -> ConsistencyChecks {
     pods.status().get().consistency
 }
 
-/// Returns the numbers of consistency checks: without difference, with difference, and failed.
+/// Returns three numbers: checks without a difference, checks with a difference, and failed checks.
 fn counts(pods: &SharedInformer<Pod>) -> [u64; 3] {
     let outcome = outcome(pods);
     [outcome.same, outcome.different, outcome.failed]
@@ -174,7 +174,7 @@ async fn a_streaming_list_restores_lost_events_too() {
     informer.stop().await;
 }
 
-/// Tests kubernetes#107457: after a restore from a backup, the server reuses revisions for other states.
+/// Tests kubernetes#107457: a server that is restored from a backup reuses revisions for different states.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_with_the_same_revisions_is_detected_by_uids() {
     for by_key in [false, true] {
@@ -310,10 +310,6 @@ async fn a_check_uses_the_selectors_of_its_source() {
     informer.stop().await;
 }
 
-/// Tests that a consistency check compares the server's list with the metadata that the server sent before,
-/// not with the metadata after the transform.
-///
-/// One object has transformed metadata. The transform of the other object failed.
 #[tokio::test(start_paused = true)]
 async fn transformed_and_broken_objects_are_compared_as_the_server_sent_them() {
     let mut odd = pod("b");

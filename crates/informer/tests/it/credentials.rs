@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::setting::{pod, run};
 
-/// Simulates a token file, and counts the clients that a [`RotatingClient`] creates with the file's token.
+/// A simulated token file. `made` is the number of clients that the [`RotatingClient`] has created.
 struct TokenFile {
     token: Arc<Mutex<&'static str>>,
     made: Arc<AtomicUsize>,

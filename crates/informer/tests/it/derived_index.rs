@@ -80,7 +80,7 @@ fn node_builder(server: &Server) -> Builder<Node> {
         .rng_seed(2)
 }
 
-/// Running informers of pods and of nodes, and the server to which they connect.
+/// Running informers of pods and nodes, and their server.
 struct Both {
     server: Server,
     of_pods: Running,

@@ -1,7 +1,6 @@
 //! Tests of `SharedInformerFactory`, which shares one informer per kind and scope.
 //!
-//! The tests check the start of the factory, the names of its informers, and the wait for the sync of its
-//! informers.
+//! The tests check the start of the factory, the names of the informers, and the wait for their sync.
 
 mod defaults;
 mod kinds;

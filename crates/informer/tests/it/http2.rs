@@ -1,5 +1,4 @@
-//! Tests of the HTTP client that the library constructs: the number of its connections, and the requests that
-//! share one connection.
+//! Tests of the library's HTTP client: the number of connections, and requests that share a connection.
 
 use std::{
     net::SocketAddr,

@@ -84,7 +84,7 @@ fn owned_pod(name: &str, owner: &Value) -> Value {
     pod
 }
 
-/// Makes the server reject the next `times` lists and as many watches of `resource` with 503.
+/// Makes the server reject the next `times` lists and the next `times` watches of `resource` with 503.
 ///
 /// An empty `namespace` means all namespaces.
 fn refuse(server: &Server, resource: &str, namespace: &str, times: u64) {

@@ -21,7 +21,7 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Returns a factory whose informers use a LIST, and not a streaming list, as their initial list.
+/// Returns a factory whose informers start with a plain list instead of a streaming list.
 fn factory(server: &Server) -> SharedInformerFactory {
     factory_builder(server.client())
         .initial_list(InitialList::List)

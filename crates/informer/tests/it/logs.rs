@@ -36,8 +36,8 @@ impl Logs {
         Self::capture_at(Level::DEBUG, spans)
     }
 
-    /// Captures the log lines of all levels with their targets. Also captures a line for each event of a
-    /// span: its creation, each entry and exit, and its close.
+    /// Captures all log lines with their targets, and a line for each creation, entry, exit and close of a
+    /// span.
     pub(crate) fn capture_everything() -> Self {
         Self::capture_at(Level::TRACE, FmtSpan::FULL)
     }

@@ -13,11 +13,9 @@ use tokio::time::sleep;
 
 use crate::setting::{LONG, Trace, labelled, pod};
 
-/// Runs an `Informer` and returns the events of the first list, of a relist and of a resync.
+/// Runs an `Informer`, and returns the events of a list, a relist after an expired watch, and a resync.
 ///
-/// The relist follows an expired watch. Before the first list, the cache contains two pods from
-/// `Builder::known_objects`. One of them does not exist on the server. With `delta_fifo`, the informer uses a
-/// `DeltaFifo` as its queue.
+/// The cache initially contains two known objects, one of which does not exist on the server.
 async fn story(delta_fifo: bool) -> String {
     let server = Server::builder().seed([pod("kept"), pod("new")]).build();
     let known = ["gone", "kept"].map(|name| {

@@ -194,8 +194,9 @@ fn show<K: Resource + Debug>(object: &kube_informer::Object<K>) -> String {
     format!("{:?}", *object.get().unwrap())
 }
 
-/// Asserts that an informer has the same events and cached objects with protobuf responses as with JSON
-/// responses. `configure` returns a builder of the informer for a source of the responses.
+/// Asserts that an informer has the same events and cached objects with protobuf as with JSON.
+///
+/// `configure` returns the informer's builder for a source of responses.
 async fn same<K>(configure: impl Fn(Source) -> Builder<K>)
 where
     K: Resource + Debug + DeserializeOwned + Send + Sync + 'static,

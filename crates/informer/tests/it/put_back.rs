@@ -1,9 +1,8 @@
-//! Tests of an informer whose server is restored from a backup. The restored server assigns some revisions a
-//! second time. The informer has already received these revisions for other changes.
+//! Tests of an informer whose server is restored from a backup. After the restore, the server reuses
+//! revisions that the informer has already received.
 //!
-//! The informer must detect the restore by an event or a response, list again, store the new list, and
-//! deliver the differences as events. Several tests run once per type of delta queue: `InOrder`, `DeltaFifo`
-//! and a custom queue.
+//! The informer must detect the restore, list again, store the new list, and deliver the differences as
+//! events. Several tests run once per type of delta queue: `InOrder`, `DeltaFifo` and a custom queue.
 
 mod notices;
 mod queues;
@@ -54,8 +53,8 @@ fn streamed(revision: u64, items: &[String]) -> String {
 
 /// Returns the server's answers to an initial list and to the next watch.
 ///
-/// `all` is the revision and the items of the list. `watch` contains the events of the watch, and `then` is
-/// what the watch response does after these events.
+/// `all` contains the list's revision and items. `watch` contains the watch's events, and `then` is what
+/// follows them.
 fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
     let (revision, items) = all;
     match way {
@@ -248,9 +247,8 @@ async fn a_restored_source_does_not_affect_another_source() {
 
 /// A consistency check finds a difference during a list.
 ///
-/// The list takes objects with unchanged revisions from the cache, so it can't correct a wrong cached object.
-/// The informer discards this list and lists once more. The second list is also the relist that the check
-/// requested.
+/// This list can't correct a wrong cached object, because objects with unchanged revisions are taken from the
+/// cache. The informer therefore discards this list, and lists once more.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);
@@ -284,9 +282,6 @@ async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_i
     }
 }
 
-/// If a consistency check finds a difference between cache and server, the informer must not fail a pending
-/// `wait_for_revision` call, and must not remove a write from a `MutationCache`. In contrast, a restore of
-/// the server fails the call and removes the write.
 #[tokio::test(start_paused = true)]
 async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);
@@ -357,7 +352,7 @@ async fn a_standalone_reflector_stores_the_list_of_the_restored_server() {
     }
 }
 
-/// After the restore, the server assigns the known revision 2 to another change of pod `a`.
+/// After the restore, the server reuses the known revision 2 for a different change of pod `a`.
 #[tokio::test(start_paused = true)]
 async fn an_object_changed_after_a_restore_is_delivered_at_an_already_seen_revision() {
     for way in [InitialList::Streaming, InitialList::List] {

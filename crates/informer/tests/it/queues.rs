@@ -1,7 +1,7 @@
 //! Tests of informers with each type of queue.
 //!
-//! Some tests block an informer with a handler whose buffer is full, and then check the batches that are
-//! popped from the queue. Another test checks that all queues deliver the same events of each object.
+//! Some tests block an informer with a full handler buffer, and then check the batches of the queue. Another
+//! test checks that all queues deliver the same events of each object.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -72,10 +72,9 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Blocks an informer that uses `queue`, changes pods, and unblocks the informer. Returns the `resync` calls
-/// and popped batches of `queue` after the informer was blocked.
+/// Runs an informer with `queue`, and changes pods while a full handler buffer blocks the informer.
 ///
-/// The function blocks the informer with a handler whose buffer is full.
+/// Returns the queue's `resync` calls and popped batches since the informer was blocked.
 async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -211,7 +211,7 @@ async fn the_store_receives_the_revision_with_every_event() {
     assert_eq!(status.get().sources[0].revision, 40.into());
 }
 
-/// A store that records changes, and rejects each change in `refuse`, such as `Added default/b`, once.
+/// A store that records changes. It rejects each change in `refuse` once, for example `Added default/b`.
 struct Picky {
     refuse: Vec<&'static str>,
     trace: Trace,

@@ -1,5 +1,6 @@
-//! Tests of the Rust types that can represent the objects of an informer: a built-in type, a custom type, a
-//! type with only the metadata, and a dynamic object, whose kind is only known at run time.
+//! Tests of the Rust types that can represent an informer's objects.
+//!
+//! The types are a built-in type, a custom type, a type with only the metadata, and a dynamic object.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube_core::{ApiResource, GroupVersionKind, PartialObjectMeta};

@@ -1,8 +1,7 @@
-//! Tests of the requests that a reflector sends after each possible answer of a server: the time, the
-//! revision and the page size of each request.
+//! Tests of the requests that a reflector sends after each possible answer of a server.
 //!
 //! Each row of the tables under "Reflector" in `docs/client-go.md` has one test. The tests use a paused clock
-//! and a fixed random seed, so the times of the requests are equal in every run.
+//! and a fixed random seed, so the requests have the same times in every run.
 
 mod refusals;
 mod watches;

@@ -88,8 +88,7 @@ impl Script {
         self.answers.lock().len()
     }
 
-    /// Returns the total number of pending requests, undropped response bodies, and clones of the script
-    /// other than `self`.
+    /// Returns the total number of pending requests, undropped response bodies, and other clones of `self`.
     pub(crate) fn under_way(&self) -> usize {
         Arc::strong_count(&self.under_way) - 1
     }
@@ -242,9 +241,10 @@ pub(crate) fn error_event(status: &str) -> String {
     event("ERROR", status)
 }
 
-/// Wakes its own task and yields once.
+/// Wakes the current task and yields once.
 ///
-/// Tokio then polls the task again without handling timers and I/O first, unlike after `yield_now`.
+/// Tokio then polls the task again before it handles timers and I/O. After `yield_now`, Tokio handles them
+/// first.
 async fn woken_at_once() {
     let mut is_woken = false;
     std::future::poll_fn(|cx| {

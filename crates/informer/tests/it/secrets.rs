@@ -156,10 +156,7 @@ fn secrets() -> Vec<String> {
     [good].into_iter().chain(wrong).chain(unreadable).collect()
 }
 
-/// Returns responses to list and watch requests.
-///
-/// Some contain Secrets of [`secrets`]. The others are empty, or contain [`PLANTED`] in an invalid list or
-/// event, in an `ERROR` event, or in a Secret that is too large.
+/// Returns responses to list and watch requests, most of which contain [`PLANTED`].
 fn answers() -> Vec<Answer> {
     let secrets = secrets();
     let good = || body(list(5, "", &secrets[..1]));
@@ -227,10 +224,7 @@ fn builder(script: Script) -> Builder<Secret> {
         .initial_list(InitialList::List)
 }
 
-/// Runs the informer, and records all its output in `said`.
-///
-/// The informer runs until `wait` has returned twice. Between the two calls of `wait`, the function adds an
-/// index and reads the metrics.
+/// Runs the informer until `wait` has returned twice, and records the informer's output in `said`.
 async fn live(said: &Said, informer: Builder<Secret>, wait: impl AsyncFn(&SharedInformer<Secret>)) {
     let informer = said.hears(informer);
     let informer = informer

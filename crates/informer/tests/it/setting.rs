@@ -28,8 +28,8 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// Returns a pod with the label `app` set to `value`. It has no `resourceVersion`, so updates with it are
-/// unconditional.
+/// Returns a pod with the label `app` set to `value`. The pod has no `resourceVersion`, so an update with
+/// this pod is unconditional.
 pub(crate) fn labelled(name: &str, value: &str) -> Value {
     let mut pod = pod(name);
     pod["metadata"]["labels"] = json!({"app": value});
@@ -56,13 +56,11 @@ pub(crate) fn builder(server: &Server) -> Builder<Pod> {
         .encoding(encoding())
 }
 
-/// Returns the builder of a factory whose informers request the encoding in the environment variable
-/// `TEST_ENCODING`, or JSON if the variable is not set.
+/// Returns the builder of a factory whose informers request the encoding in `TEST_ENCODING`, or JSON.
 pub(crate) fn factory_builder(client: Client) -> FactoryBuilder {
     SharedInformerFactory::builder(client).encoding(encoding())
 }
 
-/// Returns the builder of an informer that requests JSON.
 pub(crate) fn in_json(server: &Server) -> Builder<Pod> {
     builder(server).encoding(Encoding::Json)
 }

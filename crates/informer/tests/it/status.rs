@@ -179,7 +179,6 @@ async fn the_status_reports_listing_until_the_list_is_in_the_cache() {
     informer.stop().await;
 }
 
-/// The first lists of an informer's three `ListerWatcher`s reach the cache despite a full handler buffer.
 #[tokio::test(start_paused = true)]
 async fn a_full_handler_does_not_keep_the_first_list_out_of_the_cache() {
     let good = |name| Script::new([body(list(5, "", &[pod(name, 1)])), Answer::Never]);

@@ -1,5 +1,5 @@
-//! Tests of informers that are stopped or dropped at every await point, and of handlers that are registered
-//! and removed while many events are delivered.
+//! Tests of informers that are stopped or dropped at every await point. Also tests handlers that are
+//! registered and removed while many events are delivered.
 //!
 //! Most handlers in the tests are a [`Replay`], which detects events that contradict the earlier events.
 
@@ -110,8 +110,8 @@ impl Replay {
         pods.handler(self.clone()).register().unwrap()
     }
 
-    /// Asserts that no event contradicted the events before it, and that the objects which the events describe
-    /// equal those in the cache.
+    /// Asserts that no event contradicted earlier events, and that the replayed objects equal the cached
+    /// ones.
     fn check(&self, pods: &SharedInformer<Pod>) {
         let told = self.0.lock();
         assert_eq!(told.faults, [""; 0]);
@@ -133,13 +133,10 @@ struct Hanging {
     waits: JoinSet<()>,
 }
 
-/// Registers the handlers and spawns the tasks of [`Hanging`].
+/// Registers three handlers, and spawns tasks that wait for a sync or add an index.
 ///
 /// The first handler blocks the informer while the handler's buffer is full. The second is a [`Replay`]. The
-/// third panics when it receives an object of the initial list.
-///
-/// One task per handler waits for the handler's sync, one waits for the informer's sync, and one calls and
-/// awaits `add_index`.
+/// third panics at an object of the initial list.
 fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
     let waiting = pods
         .on_add(|_, _| async {
@@ -176,8 +173,6 @@ fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
 
 impl Hanging {
     /// Asserts that every wait ends after the informer's future was dropped.
-    ///
-    /// `at` is the number of times that the future was polled, for the text of a failed assertion.
     async fn all_end(mut self, at: usize) {
         let ends = async {
             while let Some(ended) = self.waits.join_next().await {

@@ -1,5 +1,5 @@
-//! Tests of streaming lists: the changes that the store receives, the requests after an incomplete streaming
-//! list, and the fallback to plain lists for servers that do not support streaming lists.
+//! Tests of streaming lists: stored changes, requests after an incomplete streaming list, and the fallback to
+//! plain lists.
 
 mod losses;
 mod servers;
@@ -55,7 +55,6 @@ fn end(revision: u64) -> String {
     bookmark_saying(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// Result of a reflector's run.
 struct Outcome {
     /// The changes that the store received, one per line.
     heard: String,

@@ -55,8 +55,7 @@ async fn listening(builder: Builder<Pod>) -> (Running, Trace) {
 
 /// Returns the events that the watch sends `second` seconds after the streaming list.
 ///
-/// Some events contain an object with an old revision. An aggregated API server sends such events when the
-/// client gains or loses access to an existing object.
+/// Some events contain an object with an old revision.
 fn grants(second: u64) -> String {
     match second {
         1 => event("ADDED", &pod("granted", 3)) + &event("ADDED", &pod("too", 2)),

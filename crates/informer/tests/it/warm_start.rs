@@ -90,8 +90,7 @@ fn started(informer: &Running) -> String {
     }
 }
 
-/// Returns all requests to the server except the first `before`, and sets `before` to the number of all
-/// requests so far.
+/// Returns the requests after the first `before` ones, and sets `before` to the number of all requests.
 fn asked(server: &Server, before: &mut usize) -> String {
     let all = requests(server);
     let new = all.lines().skip(*before).map(|line| format!("{line}\n"));

@@ -16,14 +16,13 @@ use crate::{
 
 /// The serde `SeqAccess` of a list.
 ///
-/// A field contains one item. If the items are packed numbers, a field can contain several items.
+/// A field contains one item, or several items that are packed numbers.
 pub(super) struct Items<'de, 'c> {
     /// The item that the visitor received last.
     slot: Slot<'de, 'c>,
     item: Type,
     fields: WireFields<'de>,
-    /// The unread numbers of the field that was read most recently. Empty if that field does not contain
-    /// packed numbers.
+    /// The unread packed numbers of the field that was read last. Empty if that field is not packed.
     packed: WireFields<'de>,
     /// Number of fields that `fields` still contains.
     left: usize,
@@ -74,8 +73,8 @@ impl<'de, 'c> Items<'de, 'c> {
 impl<'de> SeqAccess<'de> for &mut Items<'de, '_> {
     type Error = Error;
 
-    /// Returns the number of items that the visitor has not received yet. For a list that can be packed,
-    /// returns `None`, because a field may contain several items.
+    /// Returns the number of items that the visitor has not received yet, or `None` if the items can be
+    /// packed.
     #[inline]
     fn size_hint(&self) -> Option<usize> {
         (!self.is_packable()).then_some(self.left)

@@ -23,7 +23,7 @@ use crate::{
     wire::{WireError, WireFields, WireValue},
 };
 
-/// The serde `MapAccess` of a message or a map, in the order in which the encoded bytes contain the fields.
+/// The serde `MapAccess` of a message or a map. The members have the order of the encoded bytes.
 ///
 /// With [`Missing::Zero`], includes missing fields that Go's JSON encoder writes with their zero values.
 pub(super) struct Members<'de, 'c> {
@@ -149,11 +149,11 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Returns the next missing field that Go's JSON encoder nevertheless writes. Stores in `self.slot` the
-    /// zero value or null that Go writes for this field.
+    /// Returns the next field that the bytes do not contain, but that Go's JSON encoder writes. Stores in
+    /// `self.slot` the zero value or null that Go writes.
     ///
-    /// `number` is the number of the next field that the bytes contain. Only fields with lower numbers count
-    /// as missing.
+    /// `number` is the number of the next field in the bytes. Only fields with lower numbers count as
+    /// missing.
     #[inline(never)]
     fn next_missing(&mut self, message: &'static Message, number: u32) -> Option<&'static Field> {
         while let Some(field) = message.fields.get(self.at)
@@ -225,12 +225,10 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Fast path of [`next_name`](Self::next_name): stores the value of the message's next member in
-    /// `self.slot`, and returns the member's name.
+    /// Fast path of [`next_name`](Self::next_name).
     ///
     /// Returns `None` at the end of the message, and before a field that this path does not support, such as
-    /// a packed list or a field with [`Presence::Inline`]. The caller must then call
-    /// [`next_of_any_form`](Self::next_of_any_form), which supports all of these cases.
+    /// a packed list. The caller must then call [`next_of_any_form`](Self::next_of_any_form).
     #[inline(never)]
     fn next_plain(
         &mut self,
@@ -354,7 +352,7 @@ impl<'de, 'c> Members<'de, 'c> {
 
 /// Reads a value of type `field.value` into `value`, or returns `None` if the bytes are invalid.
 ///
-/// The caller has read the tag before the value, and has checked that its wire type matches `field.value`.
+/// The caller must have read the tag, and checked that the tag's wire type matches `field.value`.
 ///
 /// The value is not returned, because copying a returned value would take a third of the decoding time.
 #[inline]

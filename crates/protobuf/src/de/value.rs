@@ -20,8 +20,8 @@ pub(super) enum Value<'de> {
     Integer(i64),
     /// A boolean, a floating-point number or bytes. `None` is the zero value of the type.
     ///
-    /// An integer or a string is a `Scalar` only in two cases: as the zero value of a missing field, or if
-    /// its wire type is wrong. The wrong wire type is reported when a visitor requests the value.
+    /// An integer or a string is a `Scalar` only as the zero value of a missing field, or with a wrong wire
+    /// type. A wrong wire type is reported when a visitor requests the value.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),
@@ -40,7 +40,7 @@ pub(super) struct Run<'de> {
 }
 
 impl<'de> Value<'de> {
-    /// Converts the wire value of a field, a list item or a map entry to a `Value` of the type `value_type`.
+    /// Converts a wire value to a `Value` of the type `value_type`.
     #[inline]
     pub(super) fn item(
         context: &Context<'de>,
@@ -166,9 +166,9 @@ impl<'de> Value<'de> {
     }
 }
 
-/// Returns the value of the last known field in `bytes`. `message` defines the known fields.
+/// Returns the value of the last field in `bytes` that `message` defines.
 ///
-/// If `bytes` contains no known field, the result depends on the first field of `message`. If this field has
+/// If there is no such field, the result depends on the first field of `message`. If this first field has
 /// [`Presence::Always`] and is a single value, returns [`Value::missing`] for it. Otherwise, returns `None`.
 ///
 /// # Errors

@@ -1,5 +1,4 @@
-//! Tests of encoding: values that do not occur in the API objects of Kubernetes' own test data, and values
-//! that do not fit the type of their field.
+//! Tests of encoding: values that Kubernetes' test data does not contain, and values of the wrong type.
 
 use serde_json::json;
 

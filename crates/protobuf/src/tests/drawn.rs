@@ -19,8 +19,8 @@ const OBJECTS: u64 = 2_000;
 
 /// Runs the Go program in `verify/encodings/{version}`, and calls `check` for each generated object.
 ///
-/// Both arguments of `check` contain the object's JSON. The first argument also contains the object's
-/// protobuf. The second argument also contains the protobuf that Go writes after it decodes the JSON.
+/// Both arguments of `check` contain the object's JSON. The first contains the object's protobuf. The second
+/// contains the protobuf that Go writes after it decodes the JSON.
 fn drawn(version: &str, check: fn(&Pair, &Pair)) {
     #[expect(clippy::disallowed_methods, reason = "a test has no arguments")]
     let setting = |name| env::var(name).map(|value| value.parse::<u64>().unwrap());

@@ -5,13 +5,9 @@ use std::fmt::Debug;
 
 use super::*;
 
-/// Decodes a message to its `k8s-openapi` type, directly and through JSON, and compares the two results.
+/// Decodes a message to its `k8s-openapi` type, directly and through JSON. Panics if the results differ.
 ///
 /// Does nothing if the kind of `pair` is not in [`READERS`].
-///
-/// # Panics
-///
-/// Panics if the two results differ.
 pub(super) fn compare(pair: &Pair, raw: &[u8]) {
     let read = READERS
         .iter()

@@ -5,19 +5,17 @@ use crate::{
     compare,
 };
 
-/// A command with different answers.
 #[derive(Clone, Debug)]
 pub(super) struct Difference {
-    /// The command, as text.
     pub(super) script: String,
     /// The answers of kube-apiserver and of the embedded server.
     pub(super) answers: [Answer; 2],
-    /// The texts of these answers, in the same order.
+    /// The texts of `answers`.
     pub(super) texts: [String; 2],
 }
 
 impl Difference {
-    /// Creates a difference from the command `script` and the answers of the two servers to this command.
+    /// Creates a difference from the command `script` and its two answers.
     #[cfg(test)]
     pub(super) fn new(script: &str, real: &Answer, embedded: &Answer) -> Self {
         let text = |answer: &Answer| crate::trace::texts(std::slice::from_ref(answer)).concat();
@@ -51,17 +49,15 @@ impl Difference {
         Some((real.response()?, embedded.response()?))
     }
 
-    /// Returns the text of the command, and the lines of both answers.
+    /// Returns the text of the command, and the different lines of the answers.
     ///
-    /// All equal lines at the start and at the end of the two answers are omitted. A line of kube-apiserver
-    /// starts with `-`, and a line of the embedded server with `+`.
+    /// A line of kube-apiserver starts with `-`, and a line of the embedded server with `+`.
     pub(super) fn report(&self) -> String {
         let [real, embedded] = &self.texts;
         compare::report(&self.script, real, embedded)
     }
 
-    /// Returns the lines that only one of the servers sent, without indentation: first those of
-    /// kube-apiserver.
+    /// Returns the lines that only kube-apiserver sent, and those that only the embedded server sent.
     pub(super) fn lines(&self) -> (Vec<String>, Vec<String>) {
         let [real, embedded] = &self.texts;
         let report = compare::report("", real, embedded);

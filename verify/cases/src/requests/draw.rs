@@ -35,8 +35,8 @@ const FIRST: &str = r#"> DO POST /api/v1/namespaces/$ns/configmaps
 
 > SET uid1 /metadata/uid"#;
 
-/// Name of the object that a generated program changes at its end. The event of this change is the last
-/// event that the program reads from a watch.
+/// Name of the object that a program changes at its end. A program reads the events of a watch up to this
+/// change.
 ///
 /// If the watch selects only another name, the program changes the object of that name instead.
 const MARKED: &str = "marked";
@@ -49,7 +49,7 @@ const PARTIAL_LIST: &str =
 
 /// A random program of requests, as a sequence of groups of commands ([`Unit`]).
 ///
-/// [`Program::text`] adds commands at the end of the program, which read the events of all its watches.
+/// [`Program::text`] adds commands that read the events of all watches.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) units: Vec<Unit>,
@@ -61,7 +61,7 @@ pub(super) struct Program {
 pub(super) struct Unit {
     /// The commands, as the text of a case.
     text: String,
-    /// The watch that they start.
+    /// The watch that the commands start.
     watched: Option<Watched>,
 }
 
@@ -80,14 +80,13 @@ struct Draw {
     /// The kinds that this program uses.
     kinds: Vec<&'static Kind>,
     watches: usize,
-    /// Whether the program already contains a request that generates a name. A program contains at most one
-    /// such request, because the order of two objects with generated names would be random.
+    /// Whether the program contains a request that generates a name. A program contains at most one, because
+    /// the order of two generated names would be random.
     has_generated: bool,
 }
 
 impl Program {
-    /// Draws a program of `length` units. Most units are one request with the commands that belong to it,
-    /// such as a command that stores a value of the response.
+    /// Draws a program of `length` units.
     pub(super) fn draw(seed: u64, length: usize) -> Self {
         let mut random = Rng::with_seed(seed);
         let number = random.usize(1..3);
@@ -117,8 +116,8 @@ impl Program {
     }
 }
 
-/// Returns the text of a list request without `resourceVersion`. The server delays its response until the
-/// watch cache has the latest state.
+/// Returns a list request without `resourceVersion`. The server responds when the watch cache has the latest
+/// state.
 fn fresh(kind: &Kind, word: &str) -> String {
     format!("> {word}GET {}", kind.path)
 }
@@ -156,8 +155,8 @@ impl Unit {
 
     /// Adds the token of a user without permissions to the last request in this group of commands.
     ///
-    /// If a group contains two lists, the first list waits until the watch cache has the latest state. This
-    /// first list stays unchanged, because a rejected list would not wait.
+    /// A preceding list that waits for the watch cache stays unchanged, because a rejected list would not
+    /// wait.
     fn forbid(&mut self) {
         let start = self.text.rfind("\n\n> GET ").map_or(0, |at| at + 2);
         let end = self.text[start..].find('\n');
@@ -254,8 +253,7 @@ impl Draw {
         self.stored(request)
     }
 
-    /// Randomly adds the revision of an earlier response, the uid of an earlier response, both or neither to
-    /// an object.
+    /// Adds the revision and the uid of earlier responses as preconditions, each with some probability.
     fn preconditions(&mut self, object: &mut Value) {
         if self.random.chance(50) {
             let name = objects::revision(&mut self.random);
@@ -378,8 +376,8 @@ impl Draw {
         (name, labels)
     }
 
-    /// Draws a list request, and puts another list request before it. The other request waits until the
-    /// watch cache has the latest state.
+    /// Draws a list request. Before this request, adds another list request, which waits until the watch
+    /// cache has the latest state.
     fn list(&mut self, kind: &'static Kind) -> Unit {
         let mut request = Request::new("GET", kind.path);
         self.selectors(&mut request);

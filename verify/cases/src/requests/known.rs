@@ -14,11 +14,11 @@ const RULES: &str = "kinds_are_not_validated";
 const POD: &str = "pod_update_message_has_no_diff";
 const APPLY: &str = "server_side_apply";
 
-/// Replaces `"items": null` by an empty list in each of `answers`. Returns the name of this intentional
-/// difference once for each replacement.
+/// Replaces `"items": null` by an empty list in each answer. Returns the name of this intentional difference
+/// once for each replacement.
 ///
-/// The two values mean the same to a client. The caller must call this function for the answers of both
-/// servers before it compares them.
+/// Both values mean the same to a client. The caller must call this function for the answers of both servers
+/// before it compares them.
 pub(super) fn settle(answers: &mut [Answer]) -> Vec<&'static str> {
     let bodies = answers.iter_mut().filter_map(|answer| match answer {
         Answer::Response(Response { body, .. }) | Answer::Prepared(Response { body, .. }) => {
@@ -107,11 +107,10 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
     }
 }
 
-/// Returns whether the answers differ only because kube-apiserver omits empty members outside `metadata`.
+/// Returns whether the answers differ only in empty members outside `metadata`, which kube-apiserver omits.
 ///
-/// kube-apiserver decodes an object into Go types that omit these members, and the embedded server stores the
-/// members. A write of empty members therefore changes the object only on the embedded server, so the
-/// `generation` and the `resourceVersion` in the response to a PUT or PATCH may also differ.
+/// The embedded server stores these members. A PUT or PATCH of empty members therefore changes the object
+/// only on the embedded server, so the `generation` and the `resourceVersion` may differ too.
 fn differs_in_empty_members(difference: &Difference) -> bool {
     let [real, embedded] = &difference.texts;
     let (Some((real_head, mut real)), Some((embedded_head, mut embedded))) =
@@ -134,15 +133,14 @@ fn differs_in_empty_members(difference: &Difference) -> bool {
     has_more && real_head == embedded_head && real == embedded
 }
 
-/// Splits the text of a response into its head (the status and the headers) and its JSON body. Returns `None`
-/// if the response has no JSON object as its body.
+/// Splits the text of a response into its head and its JSON body. Returns `None` if the body is no JSON
+/// object.
 fn head_and_body(text: &str) -> Option<(&str, Value)> {
     let (head, body) = text.split_at(text.find("\n  {")?);
     Some((head, serde_json::from_str(body).ok()?))
 }
 
-/// Removes the members of `value` that are empty objects or lists, also in nested objects but not inside
-/// `metadata`. Returns the number of removed members.
+/// Removes all members that are empty objects or lists, except inside `metadata`. Returns their number.
 fn remove_empty_members(value: &mut Value) -> usize {
     match value {
         Value::Array(values) => values.iter_mut().map(remove_empty_members).sum(),
@@ -161,8 +159,7 @@ fn remove_empty_members(value: &mut Value) -> usize {
     }
 }
 
-/// Returns whether the comparison of the servers can continue after `difference`, because neither server has
-/// changed an object.
+/// Returns whether the comparison can continue after `difference`, because no server has changed an object.
 pub(super) fn is_harmless(difference: &Difference) -> bool {
     let Some((real, embedded)) = difference.responses() else {
         return false;
@@ -192,7 +189,7 @@ impl<'a> Invalid<'a> {
             .collect()
     }
 
-    /// Returns whether the server reports that the object after the patch can't be decoded.
+    /// Returns whether the server reports that the patched object can't be decoded.
     fn is_of_a_patch(&self) -> bool {
         self.0.iter().any(|(field, _)| *field == "patch")
     }
@@ -211,12 +208,11 @@ impl<'a> Invalid<'a> {
             .any(|(field, message)| *field == "patch" && is_type(message))
     }
 
-    /// Returns whether the embedded server reports only values of the wrong type in `metadata`, and
-    /// kube-apiserver reports no such value there.
+    /// Returns whether the embedded server's only errors are wrong types in `metadata`, where kube-apiserver
+    /// reports no wrong type.
     ///
-    /// `self` contains the errors of kube-apiserver, and `found` contains the errors of the embedded server.
-    /// A patch can set values of the wrong type both inside and outside `metadata`. kube-apiserver reports
-    /// only the first of these values, in the order of the object's members.
+    /// `self` contains the errors of kube-apiserver, and `found` those of the embedded server. kube-apiserver
+    /// reports only the first value of the wrong type, which can be outside `metadata`.
     fn is_before_metadata(&self, found: &Self) -> bool {
         const METADATA: &str = "into Go struct field ObjectMeta.";
         let is_in_metadata = |(_, message): &(&str, &str)| message.contains(METADATA);

@@ -18,9 +18,9 @@ pub(super) struct Kind {
     pub(super) name: &'static str,
     pub(super) has_status: bool,
     pub(super) has_scale: bool,
-    /// Members of an object besides its metadata.
+    /// Draws the members of an object, except `apiVersion`, `kind` and `metadata`.
     pub(super) members: fn(&mut Rng) -> Value,
-    /// JSON pointers into an object, which JSON patches name.
+    /// JSON pointers for the JSON patches of an object.
     pub(super) pointers: &'static [&'static str],
 }
 
@@ -110,7 +110,6 @@ const TEXTS: [&str; 4] = ["a", "b", "", "Ünïcode"];
 
 const FINALIZERS: [&str; 2] = ["example.com/f", "example.com/g"];
 
-/// Draws the name of an object.
 pub(super) fn name(random: &mut Rng) -> &'static str {
     random.one::<&str>(&NAMES)
 }
@@ -121,7 +120,6 @@ pub(super) fn revision(random: &mut Rng) -> &'static str {
 }
 
 impl Kind {
-    /// Draws an object with this name.
     pub(super) fn object(&self, random: &mut Rng, name: &str) -> Value {
         let mut object = (self.members)(random);
         object["apiVersion"] = self.api_version.into();
@@ -190,8 +188,8 @@ pub(super) fn owners(random: &mut Rng) -> Value {
 
 /// With a probability of 8 %, changes one field of `object`.
 ///
-/// The change makes the object invalid, contradicts the path of the request (another name, for example), or
-/// sets a field that the server controls.
+/// The change makes the object invalid, contradicts the path of the request, or sets a field that the server
+/// controls.
 fn spoil(random: &mut Rng, object: &mut Value) {
     if !random.chance(8) {
         return;
@@ -326,7 +324,6 @@ fn replica_set(random: &mut Rng) -> Value {
     }})
 }
 
-/// Draws the member `status` of an object.
 pub(super) fn status(random: &mut Rng, kind: &Kind) -> Value {
     match kind.name {
         "Pod" => json!({"phase": *random.one(&["Pending", "Running", "Failed"])}),

@@ -77,7 +77,6 @@ impl Bug {
         }
     }
 
-    /// Changes the responses.
     pub(super) fn answer(self, answers: &mut [Answer]) {
         let mut number = 0;
         for answer in answers {

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// The text of a request.
 pub(super) struct Request {
     pub(super) text: String,
     has_query: bool,

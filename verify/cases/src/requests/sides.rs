@@ -30,17 +30,15 @@ pub(super) struct Outcome {
     pub(super) statuses: Vec<(String, u16)>,
     /// Number of commands whose answers have been compared.
     pub(super) compared: usize,
-    /// Names of the intentional differences found in this run.
+    /// Names of the intentional differences in this run.
     ///
-    /// The comparison ends after an intentional difference if a server may have changed an object, because
-    /// later responses may then also differ.
+    /// The comparison ends after such a difference if a server may have changed an object.
     pub(super) known: Vec<&'static str>,
     /// The first difference that is not intentional.
     pub(super) difference: Option<Difference>,
 }
 
 impl Sides {
-    /// Starts both servers.
     pub(super) async fn start() -> Result<Self> {
         Ok(Self {
             real: Target::Apiserver.start().await?,
@@ -49,8 +47,8 @@ impl Sides {
         })
     }
 
-    /// Runs `program` on both servers, in a new namespace. The name of the namespace is derived from `name`,
-    /// so each call needs another `name`.
+    /// Runs `program` on both servers, in a new namespace. The namespace is named after `name`, which must be
+    /// different in each call.
     ///
     /// # Errors
     /// Returns an error if a command can't be sent, or if a response breaks off.
@@ -87,12 +85,11 @@ impl Sides {
 }
 
 impl Outcome {
-    /// Finds the first command whose answers differ unintentionally, and records the intentional differences
-    /// before it.
+    /// Finds the first unintentional difference, and records the intentional differences before it.
     ///
-    /// For the comparison, each revision is replaced by its rank among all compared revisions. A revision
-    /// that only one server sends can change the ranks in earlier answers too. Therefore, the method compares
-    /// the answers up to the first command, then up to the second command, and so on.
+    /// Each revision is replaced by its rank among all compared revisions. A revision of only one server
+    /// would change the ranks in earlier answers. Therefore, the method compares the answers to the first
+    /// command, then those to the first two commands, and so on.
     fn find(&mut self, real: &[Answer], embedded: &[Answer]) {
         let mut passed = BTreeSet::new();
         for end in 1..=self.case.steps.len() {

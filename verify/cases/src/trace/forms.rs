@@ -17,7 +17,7 @@ pub(super) fn uuids(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the text unchanged, or only its start and its length if it is longer than [`TEXT`].
+/// Shortens a text that is longer than [`TEXT`] to its start and its length.
 pub(super) fn shortened(text: String) -> String {
     let length = text.chars().count();
     if length <= TEXT {

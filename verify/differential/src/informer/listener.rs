@@ -1,9 +1,7 @@
 //! Defines the event handler that the comparison registers with the library's informer.
 //!
-//! The handler records its events. It also records a guarantee violation if an event contradicts the earlier
-//! events of the same object, for example if the old state of an update is wrong.
-//!
-//! The handler does not compare its events with those of client-go.
+//! The handler records its events. If an event contradicts earlier events of the same object, the handler
+//! also records a violated guarantee. An example is an update with a wrong old state.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -137,20 +135,18 @@ impl Listener {
         repeats.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns whether the handler's callbacks wait until the test releases the handler.
+    /// Returns whether the handler's callbacks are blocked.
     pub(super) fn is_held(&self) -> bool {
         *self.held.borrow()
     }
 }
 
-/// The `EventHandler` implementation that the comparison registers with the informer for each [`Listener`].
+/// The event handler of a [`Listener`].
 pub(super) struct Handler {
     pub(super) told: Arc<Mutex<Told>>,
     pub(super) held: watch::Receiver<bool>,
-    /// Whether the handler ignores the initial `Added` events.
-    ///
-    /// True only for the deliberate bug `Bug::LateWithoutBarrier`: a late handler that misses changes during
-    /// its registration.
+    /// Whether the handler ignores the initial `Added` events. True only for the bug
+    /// `Bug::LateWithoutBarrier`.
     pub(super) skips_initial: bool,
 }
 

@@ -44,7 +44,7 @@ const START: Duration = Duration::from_millis(2500);
 /// Virtual time that passes after a fault, so that the library and client-go recover before the next
 /// operation.
 ///
-/// Each makes at most four retries with pauses of at most one minute.
+/// The library and client-go make at most four retries, with pauses of at most one minute.
 const RECOVERY: Duration = Duration::from_secs(300);
 /// Virtual time that is long enough for all ready tasks to run.
 const SETTLING: Duration = Duration::from_millis(1);
@@ -85,8 +85,8 @@ struct Shared<'a> {
     seen: Vec<&'static str>,
 }
 
-/// Sets the type of queue that the sequence selects. If `bug` is `UnchangedToldToAll`, wraps the queue in
-/// [`Restless`], which has this deliberate bug.
+/// Sets the type of queue that the sequence selects. For the bug `UnchangedToldToAll`, wraps the queue in
+/// [`Restless`].
 fn with_queue(builder: Builder<K>, sequence: &Sequence, bug: Option<Bug>) -> Builder<K> {
     let restless = bug == Some(Bug::UnchangedToldToAll);
     match (sequence.has(DELTA_FIFO), restless) {
@@ -210,9 +210,8 @@ impl<'a> Shared<'a> {
 
     /// Registers a handler, and returns whether the informer accepted the handler.
     ///
-    /// `amid` is whether the watch delivers changes during the registration. If `amid` is true, the number
-    /// of the handler's events depends on timing. The answer to the operation then contains the latest
-    /// object states that the handler received, instead of the events.
+    /// If `amid` is true, the watch delivers changes during the registration, so the number of events depends
+    /// on timing. The answer to the operation then contains object states instead of events.
     fn add(&mut self, operation: &Operation, amid: bool) -> bool {
         let told = Arc::new(Mutex::new(Told {
             amid,
@@ -387,8 +386,7 @@ impl<'a> Shared<'a> {
 
 /// Records `value` in `said` as the value of the property `name`.
 ///
-/// Returns the name and the value as text if `value` differs from the value that was recorded last. If
-/// `said` contains no value of the property, the last value counts as empty.
+/// If the value has changed, returns the name and the value as text. Initially, each value is empty.
 fn fact(said: &mut BTreeMap<String, String>, name: &str, value: String) -> Option<String> {
     let before = said.get(name).map_or("", String::as_str);
     if before == value {

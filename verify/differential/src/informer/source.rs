@@ -63,8 +63,7 @@ impl Source {
         state.tell();
     }
 
-    /// Makes the server reject the next list and watch requests, except lists with `limit=1`. `requests` is
-    /// the number of requests to reject.
+    /// Makes the server reject the next `requests` list and watch requests, except lists with `limit=1`.
     pub(super) fn refuse(&self, requests: u64) {
         self.state.lock().refusals = requests;
     }

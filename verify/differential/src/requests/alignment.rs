@@ -1,8 +1,8 @@
-//! Decides whether intentional differences explain why the requests of client-go's reflector and of the
-//! library's reflector differ after an operation. Such an intentional difference is called a divergence.
+//! Checks the requests that client-go's reflector and the library's reflector send after an operation. All
+//! differences between the two lists of requests must be intentional.
 //!
-//! Compares the two lists of requests from the start. At each difference, a rule determines which requests
-//! correspond to each other, and names the divergences. The comparison fails if no rule applies.
+//! An intentional difference is called a divergence. At each difference, a rule names the divergences, and
+//! determines which requests correspond to each other. The comparison fails if no rule applies.
 
 mod asked;
 mod retried;
@@ -51,8 +51,8 @@ struct Pair<'a> {
     verb: &'a str,
     theirs: Vec<Request<'a>>,
     ours: Vec<Request<'a>>,
-    /// The resource versions in client-go's list requests of earlier operations. These revisions may have
-    /// expired since then.
+    /// The revisions that client-go requested in lists of earlier operations. These revisions may have
+    /// expired.
     expired: Vec<String>,
     /// For each request in `ours`, whether a probe (a LIST with `limit=1`) is permitted at this position.
     owed: Vec<bool>,
@@ -64,23 +64,21 @@ struct Pair<'a> {
     lags: bool,
 }
 
-/// The number of client-go's requests, the number of the library's requests that correspond to them, and the
-/// divergences that explain how these requests differ.
+/// A match: the number of client-go's requests, the number of the library's requests, and the divergences
+/// between them.
 type Matched = (usize, usize, Vec<&'static str>);
 
-/// Function that matches the next requests of client-go with the next requests of the library.
+/// Matches the next requests of client-go with the next requests of the library.
 ///
-/// The two numbers are the index of client-go's next request in [`Pair::theirs`], and the index of the
-/// library's next request in [`Pair::ours`]. Returns `None` if the rule does not apply to these requests.
+/// The numbers are the indexes of these requests in [`Pair::theirs`] and [`Pair::ours`]. Returns `None` if
+/// the rule does not apply.
 type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 
 /// The divergences that explain why the requests after one operation differ.
 #[derive(Default)]
 pub(super) struct Alignment {
-    /// Names of the divergences that explain the differences.
     pub(super) names: Vec<&'static str>,
-    /// Whether the stores of client-go and the library may differ after the operation. If true, later
-    /// operations are not compared.
+    /// Whether the stores may differ after the operation. Later operations are then not compared.
     pub(super) parts: bool,
 }
 
@@ -90,10 +88,9 @@ impl Alignment {
     }
 }
 
-/// Returns the divergences that explain all differences between the two lists of requests after an operation.
+/// Returns the divergences that explain how the two lists of requests after an operation differ.
 ///
-/// Returns `None` if a difference is unexplained. Also returns `None` if the stores of client-go and the
-/// library differ, and no divergence permits different stores.
+/// Returns `None` if a difference between the requests or between the stores is unexplained.
 pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     let (theirs, their_store) = split(moment.their()?.text()?)?;
     let (ours, our_store) = split(moment.our().text()?)?;
@@ -110,8 +107,9 @@ pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     (alignment.parts || their_store == our_store).then_some(alignment)
 }
 
-/// Returns the divergences that explain the different pauses before two requests, or `None` if no divergence
-/// explains them. If the pauses are equal, the result is empty.
+/// Returns the divergences that explain different pauses before two requests.
+///
+/// Returns an empty list for equal pauses, and `None` if no divergence explains the difference.
 fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
     let last = our.before.map_or("", |(_, outcome)| outcome);
     let last_asked = our.before.map_or("", |(asked, _)| asked);
@@ -130,11 +128,11 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Returns the divergences that explain all differences between the requests in `theirs` from index `i`
-    /// and the requests in `ours` from index `j`. Returns `None` if a difference is unexplained.
+    /// Returns the divergences between the requests in `theirs` from index `i` and the requests in `ours`
+    /// from index `j`. Returns `None` if a difference is unexplained.
     ///
-    /// `newer` is whether an earlier difference is an instance of [`EXPIRED`]. The library may then have
-    /// listed a newer state than client-go.
+    /// `newer` is whether the divergence [`EXPIRED`] occurred before. The library may then have listed a
+    /// newer state than client-go.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -181,11 +179,11 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// Matches client-go's watch `i` with two requests of the library: the probe `j` (a LIST with
-    /// `limit=1`), and the watch that follows. The library sends the probe before it resumes a lost watch.
+    /// Matches client-go's watch `i` with two requests of the library: the probe `j` (a LIST with `limit=1`),
+    /// and the watch that follows.
     ///
-    /// If the connections for `i` and `j` were both refused, the library sends no watch after the probe.
-    /// Only `j` then matches `i`.
+    /// If the connections for `i` and `j` were both refused, the library sends no watch. Only the probe then
+    /// matches client-go's watch.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -211,8 +209,8 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Accepts a probe (a LIST with `limit=1`) that the library sends during an open watch, although
-    /// client-go sends no request. `j` is the index of the probe, which must be successful.
+    /// Accepts a successful probe `j` (a LIST with `limit=1`) that the library sends during an open watch.
+    /// client-go sends no request.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
@@ -245,10 +243,7 @@ impl<'a> Pair<'a> {
 
     /// Handles a rejected watch that the library retries, but after which client-go sends a list.
     ///
-    /// Returns the divergences if one of the two stores may then contain a newer state than the other.
-    /// Returns `None` otherwise.
-    ///
-    /// `i` is the index of client-go's next request, and `j` is the index of the library's next request.
+    /// Returns the divergences if one store may then contain a newer state. Returns `None` otherwise.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -285,7 +280,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Matches two lists of client-go, the first of which fails with 410, with one list of the library.
+    /// Matches two lists of client-go with one list of the library. client-go's first list fails with 410.
     fn skipped(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let again = self.theirs.get(i + 1)?;
@@ -307,10 +302,9 @@ impl<'a> Pair<'a> {
         is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 
-    /// Returns whether client-go requested the resource version `at` in a list or a streaming list before
-    /// the request `now`. The list can belong to an earlier operation.
+    /// Returns whether the revision `at` may have expired before client-go sends the request `now`.
     ///
-    /// If so, the revision may have expired since that list.
+    /// True if client-go has requested this revision in a list before, also in an earlier operation.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs
@@ -321,12 +315,10 @@ impl<'a> Pair<'a> {
             || lists.any(|request| revision(request.asked) == at)
     }
 
-    /// Returns whether the next watch of client-go starts at an older revision than the next watch of the
-    /// library, because the library has listed the newest state.
+    /// Returns whether client-go's next watch starts at an older revision than the library's next watch,
+    /// because the library has listed the newest state.
     ///
-    /// If so, the stores of client-go and the library are not comparable.
-    ///
-    /// `i` is the index of client-go's next request, and `j` is the index of the library's next request.
+    /// The stores are then not comparable.
     fn is_behind(&self, i: usize, j: usize) -> bool {
         let no_page = |request: &&Request<'_>| !is_page(request.asked);
         let their = self.theirs[i..].iter().find(no_page);
@@ -344,11 +336,10 @@ impl<'a> Pair<'a> {
         asked_newest && is_watch(their.asked) && is_watch(our.asked) && is_older
     }
 
-    /// Returns how many of the library's requests replace client-go's request `i`, a streaming list.
+    /// Returns how many requests of the library replace client-go's streaming list `i`.
     ///
-    /// The library's requests start at index `j`: all pages of a list, and then a watch. The pause before
-    /// the first page must be `pause`. Returns `None` if client-go's request is not a streaming list, or if
-    /// the library's requests do not replace it.
+    /// The library's requests start at index `j`: all pages of a list, and then a watch. The pause before the
+    /// first page must be `pause`. Returns `None` if the requests do not match this pattern.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;

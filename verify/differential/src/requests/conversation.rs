@@ -1,9 +1,9 @@
 //! Connects client-go's reflector to an embedded server. The reflector runs in the oracle, which is a
 //! separate Go process.
 //!
-//! A test sequence is a list of operations, which change objects of the server or inject faults. An operation
-//! has one or two steps, called turns. The oracle sends a JSON line to this module in each of these cases:
-//! - The next turn is due. This module executes the turn, and responds with a JSON line.
+//! The oracle sends a JSON line to this module in each of these cases:
+//! - The next turn is due. A turn is a step of an operation, which changes objects or injects faults. This
+//!   module executes the turn, and responds with a JSON line.
 //! - The reflector sends a request to the server. This module responds with a JSON line.
 //! - The reflector has closed a response body. This module does not respond.
 
@@ -24,10 +24,7 @@ use crate::{
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Heard {
-    /// Request of the oracle to this module to execute one turn of an operation.
-    ///
-    /// An operation has one or two turns. The first turn changes objects and injects faults. The second turn
-    /// only injects faults. After each turn, the oracle lets virtual time pass.
+    /// The next turn of an operation is due.
     Operates {
         at: u64,
         operation: usize,
@@ -39,17 +36,16 @@ enum Heard {
         path: String,
         query: String,
     },
-    /// client-go has closed a response body. This module sends no response to this line.
+    /// client-go has closed the response body with the number `leaves`.
     ///
-    /// `leaves` is the number of the closed body. Response bodies are numbered from 1, in the order of the
-    /// responses.
+    /// Response bodies are numbered from 1, in the order of the responses.
     Leaves { leaves: u64 },
 }
 
 /// The embedded server for client-go's reflector, and the requests that the reflector has sent.
 pub(super) struct Conversation {
     host: Host,
-    /// The formatted requests that followed each operation, in the order of the operations.
+    /// The formatted requests that followed each operation.
     said: Vec<Vec<String>>,
 }
 
@@ -61,7 +57,7 @@ impl Conversation {
         }
     }
 
-    /// Formats the newly recorded requests of the reflector, and appends them to the last entry of `said`.
+    /// Appends the newly recorded requests of the reflector to the last entry of `said`.
     fn note(&mut self) {
         let lines = self.host.take();
         if let Some(said) = self.said.last_mut() {

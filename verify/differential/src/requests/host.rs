@@ -1,8 +1,8 @@
-//! Runs the embedded server for one reflector, and records the requests of the reflector.
+//! Runs the embedded server for one reflector, and records the reflector's requests.
 //!
-//! client-go's reflector and the library's reflector each use a [`Host`] of their own. Both hosts execute the
-//! same sequence of operations, which change objects or inject faults, so the revisions on both are equal.
-//! The clock of a host is paused, so the length of the reflector's pauses does not affect the host.
+//! client-go's reflector and the library's reflector use separate hosts. Both hosts execute the same
+//! operations, so the revisions on both are equal. The clock of a host is paused, so the length of the
+//! reflector's pauses does not affect the host.
 //!
 //! Watch events are sent only during calls of [`Host::operate`] and [`Host::request`], whose results contain
 //! the events.
@@ -37,11 +37,10 @@ pub(super) struct Host {
     streams: BTreeMap<u64, Stream>,
     /// Number of responses so far, which is also the number of the newest response body.
     opened: u64,
-    /// Whether the reflector requests streaming lists.
     streams_lists: bool,
     /// Number of upcoming requests for which the host still refuses the connection.
     refusals: u64,
-    /// Change to apply to the watch events of the current operation; `None` for no change.
+    /// Change to apply to the watch events of the current operation.
     twist: Option<Twist>,
     /// Time on the reflector's clock at the last request or test operation, whichever is later.
     last: Duration,
@@ -62,14 +61,10 @@ struct Stream {
 }
 
 /// The result of [`Host::operate`], which executes one step (turn) of an operation.
-///
-/// An operation has one or two turns. The first turn can change objects and inject faults. A second turn can
-/// inject further faults after virtual time has passed.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
-    /// Virtual time, in milliseconds, that must pass on the reflector's clock before the next turn or
-    /// operation.
+    /// Virtual time, in milliseconds, that must pass before the next turn or operation.
     pub(super) pass: u64,
     /// Whether the operation has another turn.
     pub(super) more: bool,
@@ -126,14 +121,11 @@ impl Host {
         std::mem::take(&mut self.lines)
     }
 
-    /// Executes one turn of an operation.
-    ///
-    /// A turn is a part of an operation, after which virtual time passes. Each turn can inject faults, and
-    /// the first turn can also change objects.
+    /// Executes one turn, which is a step of an operation.
     ///
     /// `at` is the index of the operation in the test sequence. `turn` is the index of the turn in the
-    /// operation: 0, or 1 for a second turn. `now` is the time on the reflector's clock. After the call, the
-    /// caller must advance this clock by [`Happened::pass`].
+    /// operation: 0 or 1. `now` is the time on the reflector's clock. After the call, the caller must advance
+    /// this clock by [`Happened::pass`].
     pub(super) fn operate(&mut self, at: usize, turn: usize, now: Duration) -> Happened {
         let operation = self.operations[at].clone();
         let trigger = Trigger::of(operation.verb);
@@ -179,7 +171,6 @@ impl Host {
         injected.expect("a drawn plan is valid");
     }
 
-    /// Applies the object change of an operation to the server, if the operation has an object.
     fn change(&self, operation: &Operation) {
         let Some(thing) = &operation.thing else {
             return;
@@ -293,9 +284,7 @@ impl Host {
         all
     }
 
-    /// Closes each streaming list that has not sent the bookmark that ends its initial events.
-    ///
-    /// Returns one [`Delivery`] per closed list.
+    /// Closes all streaming lists that have not sent their final bookmark.
     fn end_unfinished(&mut self) -> Vec<Delivery> {
         let mut ended = Vec::new();
         self.streams.retain(|id, stream| {

@@ -20,8 +20,8 @@ const PARAMETERS: [&str; 6] = [
 
 /// The behaviors of a reflector that the coverage report counts.
 ///
-/// Each entry contains the kind of a request, the result of the request, and the name of the behavior in the
-/// report. An empty result stands for any result.
+/// Each entry contains the kind of a request, the result, and the name of the behavior. An empty result
+/// stands for any result.
 pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("list at 0", "", "a list at \"0\""),
     ("list at", "", "a list at a revision"),
@@ -103,9 +103,9 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
 /// The backoff delays of a reflector are longer: at least [`LEAST`].
 const AT_ONCE: Duration = Duration::from_millis(500);
 
-/// Minimum of a reflector's first backoff delay; the minimum doubles with each further delay.
+/// Minimum of a reflector's first backoff delay. The minimum doubles with each further delay.
 ///
-/// Delays are random between their minimum and twice that, so only minimums are compared.
+/// A delay is random between the minimum and twice the minimum, so only minimums are compared.
 const LEAST: Duration = Duration::from_millis(800);
 
 /// One list or watch request.
@@ -129,7 +129,6 @@ pub(super) enum Outcome {
     Expired,
     /// The server sent the final bookmark of a streaming list, and then immediately ended the response.
     CompleteAndClosed,
-    /// The connection was refused.
     Refused,
     /// The connection was reset before the response.
     Reset,

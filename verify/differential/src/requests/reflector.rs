@@ -1,7 +1,5 @@
 //! Runs sequences of operations on the library's reflector and client, against an embedded server, in paused
 //! tokio time.
-//!
-//! Returns the result of each operation, but does not compare the results with those of client-go.
 
 use std::{collections::BTreeMap, io, pin::Pin, sync::Arc, time::Duration};
 
@@ -142,11 +140,9 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Executes one turn of the operation at index `at`: the server sends data or fails, then virtual time
-    /// passes.
+    /// Executes one turn of the operation at index `at`, and returns whether another turn follows.
     ///
-    /// An operation has one or two turns. `turn` is the turn's number, 0 or 1. Returns whether another turn
-    /// follows.
+    /// In a turn, the server sends data or fails, and then virtual time passes. `turn` is 0 or 1.
     async fn turn(&mut self, at: usize, turn: usize) -> bool {
         let now = self.server.begin.elapsed();
         let happened = self.server.host.lock().operate(at, turn, now);

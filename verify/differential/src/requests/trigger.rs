@@ -1,7 +1,6 @@
 //! Maps the verb of each operation to the faults that the embedded server injects for this operation.
 //!
-//! The faults are plans for the server's fault injection. The module does not define how an operation changes
-//! the objects on the server.
+//! The faults are plans for the server's fault injection.
 
 use serde_json::{Value, json};
 
@@ -12,19 +11,18 @@ pub(super) struct Trigger {
     ///
     /// The server receives the plan before the operation changes objects.
     pub(super) rules: &'static str,
-    /// Fault injection plans of each turn. A turn is a step of the operation, after which virtual time
-    /// passes.
+    /// Fault injection plans of each turn, in order. A turn is a step of the operation, after which virtual
+    /// time passes.
     ///
-    /// An operation has a second turn if time must pass between its faults. A turn injects its plans in
-    /// order. After each plan, the server delivers the pending watch events. Only the first turn changes
-    /// objects, before its plans.
+    /// An operation has a second turn if time must pass between its faults. After each plan, the server
+    /// delivers the pending watch events. Only the first turn changes objects, before its plans.
     pub(super) turns: &'static [&'static [&'static str]],
     /// Virtual time, in milliseconds, that passes after each turn: one value per element of `turns`.
     ///
     /// If the reflector does not request streaming lists, at most [`RECOVERY`] passes. Only streaming lists
     /// need the longer time [`HOUR`].
     pub(super) pass: &'static [u64],
-    /// Change that is applied to watch events before they are delivered; `None` delivers them unchanged.
+    /// Change that is applied to watch events before they are delivered.
     pub(super) twist: Option<Twist>,
     /// Whether the server closes all unfinished streaming lists at the end of the second turn.
     ///
@@ -133,7 +131,7 @@ impl Trigger {
 }
 
 impl Twist {
-    /// Applies the change `self` to each of `events`, one JSON event per line, and returns the results.
+    /// Applies the change to each of `events`, one JSON event per line.
     pub(super) fn apply(self, events: &str) -> String {
         let twisted = events.lines().filter_map(|line| {
             let mut event: Value = serde_json::from_str(line).ok()?;

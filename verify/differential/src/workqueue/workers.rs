@@ -1,7 +1,5 @@
 //! Runs sequences of operations on the library's work queue, in paused tokio time. Worker tasks receive
 //! items, and drain tasks shut the queue down.
-//!
-//! This module returns the library's answers, and does not compare them with those of client-go.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -66,9 +64,7 @@ pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     })
 }
 
-/// The work queue under test and its tasks.
-///
-/// Records the behaviors that each operation shows, for the coverage report.
+/// The work queue under test, its tasks, and the behaviors of the current operation.
 struct Workers {
     queue: RateLimitingQueue<String>,
     begin: Instant,
@@ -76,8 +72,8 @@ struct Workers {
     waiting: JoinSet<()>,
     /// Number of started tasks that call `shut_down_with_drain`.
     drains: usize,
-    /// Whether the latest shutdown call was `shut_down`, which makes all pending `shut_down_with_drain` calls
-    /// return.
+    /// Whether the latest shutdown call was `shut_down`. Such a call ends all pending `shut_down_with_drain`
+    /// calls.
     released: bool,
     /// Items that were added again while a worker processes them.
     again: BTreeSet<String>,
@@ -273,8 +269,7 @@ impl Workers {
 
     /// Records the effect of an operation for the coverage report.
     ///
-    /// The operation `verb` caused `events`. `before` contains the numbers of queued items, waiting workers
-    /// and ended drain tasks before the operation.
+    /// The operation `verb` caused `events`. `before` is the state before the operation.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
         let handed = |(_, text): &&(u128, String)| ITEMS.contains(&text.as_str());
         let items = events.iter().filter(handed).count();
@@ -307,16 +302,14 @@ impl Workers {
         self.seen.push(seen);
     }
 
-    /// Returns the items that a worker is processing, and that the queue will also add again after a delay.
+    /// Returns the items that a worker is processing, and that the queue will add again after a delay.
     fn delayed_in_work(&self) -> Vec<String> {
         let delayed = self.queue.delayed().into_iter().map(|(item, _)| item);
         let held = &self.told.lock().held;
         delayed.filter(|item| held.contains_key(item)).collect()
     }
 
-    /// Updates `again`, the set of items that were added again while being processed.
-    ///
-    /// `delayed_before` is the result of [`Self::delayed_in_work`] before the operation.
+    /// Updates `again`. `delayed_before` is the result of [`Self::delayed_in_work`] before the operation.
     fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {
         let held = &self.told.lock().held;
         match operation.verb {
@@ -338,11 +331,11 @@ impl Workers {
         }
     }
 
-    /// Records for the coverage report which situations occur, for example that two drain tasks wait.
+    /// Records which situations occur, for example that two drain tasks wait. Also records violated
+    /// guarantees, for example that a worker waits although an item is queued.
     ///
-    /// Also records each violated guarantee, for example that a worker waits although an item is queued.
-    /// Must be called after an operation. `verb` is the type of the operation, and `drained_before` is the
-    /// number of drain tasks that had ended before it.
+    /// Must be called after the operation `verb`. `drained_before` is the number of drain tasks that had
+    /// ended before the operation.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());
         let Count { idle, drained, .. } = self.count();

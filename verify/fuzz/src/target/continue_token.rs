@@ -49,7 +49,7 @@ thread_local! {
 
 /// Returns a server with the same object names in the namespaces `m` and `z`.
 ///
-/// The objects in `m` and the objects in `z` are created alternately.
+/// The server has created the objects alternately in `m` and in `z`.
 fn server() -> Server {
     let names = (0..OBJECTS).map(name);
     let objects = names.flat_map(|name| {

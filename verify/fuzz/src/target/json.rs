@@ -26,8 +26,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     format!("{way}, {end}")
 }
 
-/// Asserts that the library and `serde_json` return the same value or error, and returns a summary of the
-/// result.
+/// Asserts that the library and `serde_json` return the same value or error, and returns a summary.
 ///
 /// The library parses `read`, and `serde_json` parses `data`. The two inputs differ only if a planted bug
 /// damages `read`.

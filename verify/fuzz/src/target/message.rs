@@ -115,7 +115,6 @@ fn encodes_alike(id: MessageId, bytes: &[u8]) {
     );
 }
 
-/// Returns the value without the members that are null.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -2,7 +2,7 @@
 //!
 //! The parser receives each body as a single chunk, and then several times in smaller chunks. For a valid
 //! body, the result must always be the events that `serde_json` finds. For an invalid body, the events from
-//! smaller chunks must be the events from the single chunk, or a prefix of them.
+//! smaller chunks must be a prefix of the events from the single chunk.
 
 use bytes::Bytes;
 use kube_informer::fuzzing::{Split, split_watch};

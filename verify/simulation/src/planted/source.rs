@@ -27,7 +27,6 @@ pub(crate) struct Spoilt<S> {
 }
 
 impl<S: ListerWatcher> Spoilt<S> {
-    /// Wraps a source, and adds the planted bug `bug`; `None` adds no bug.
     pub(crate) fn new(source: S, bug: Option<Bug>) -> Self {
         Self { source, bug }
     }

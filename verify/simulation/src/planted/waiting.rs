@@ -12,7 +12,7 @@ use kube_informer::{
 use super::Bug;
 use crate::stored::Stored;
 
-/// [`Bug::DeletionIgnored`] drops every fifth deletion, so that it is not queued.
+/// [`Bug::DeletionIgnored`] drops every fifth deletion.
 const IGNORED: usize = 5;
 
 /// Sets an informer's queue, with the planted `bug` if present.

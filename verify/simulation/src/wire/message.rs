@@ -38,8 +38,9 @@ impl Converter {
         }
     }
 
-    /// Returns the lines of the watch events that this chunk completes. For a list, returns nothing, and
-    /// [`finish`](Self::finish) returns the line.
+    /// Returns the lines of the watch events that this chunk completes.
+    ///
+    /// Returns nothing for a list, whose line [`finish`](Self::finish) returns.
     pub(super) fn feed(&mut self, chunk: &[u8]) -> Vec<u8> {
         self.bytes.extend_from_slice(chunk);
         let mut lines = Vec::new();
@@ -56,7 +57,7 @@ impl Converter {
 
     /// Returns the line of JSON that represents a list. Returns nothing for a watch or an incomplete list.
     ///
-    /// The caller must call this method after the last chunk of the response.
+    /// Must be called after the last chunk of the response.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         if self.is_watch {
             return Vec::new();
@@ -76,7 +77,7 @@ fn event_json(event: &[u8]) -> Option<Value> {
     Some(json!({"type": event_type, "object": object_json(object.raw)}))
 }
 
-/// Returns as JSON the revision of a list, and the revision and annotation keys of each object in the list.
+/// Returns the revision of a list, and the revision and annotation keys of each object in the list, as JSON.
 fn list_json(body: &[u8]) -> Option<Value> {
     let list = envelope(body)?.raw;
     let items = WireFields::new(list).map_while(Result::ok);
@@ -107,7 +108,7 @@ fn envelope(bytes: &[u8]) -> Option<Envelope<'_>> {
     Envelope::read(bytes.strip_prefix(&Envelope::MAGIC)?).ok()
 }
 
-/// Returns the first field of a message with this number.
+/// Returns the first field with the number `number`.
 fn field(message: &[u8], number: u32) -> Option<&[u8]> {
     let mut fields = WireFields::new(message).map_while(Result::ok);
     let found = fields.find(|(found, _)| *found == number);

@@ -1,8 +1,7 @@
 //! Checks that one source sends each request at a permitted time, and that the source pauses after failures.
 //!
 //! A source is one list and its watch. An informer can have several sources, such as one per namespace. The
-//! informer adds a random time to each backoff pause. This module therefore checks only the minimum duration
-//! of a pause.
+//! informer adds a random time to each backoff pause, so the module checks only the minimum duration.
 
 use std::{cmp::max, time::Duration};
 
@@ -20,9 +19,9 @@ const FIRST: Duration = Duration::from_millis(800);
 /// The minimum is [`FIRST`] for the first pause, and doubles with each consecutive failure.
 const CAP: Duration = Duration::from_secs(30);
 
-/// Time for which the source (reflector) must not request a list after a watch was rejected temporarily.
+/// Time for which the source must retry a temporarily rejected watch, and must not list.
 ///
-/// During this time, the source must retry the watch instead. Consecutive rejections do not extend the time.
+/// Consecutive rejections do not extend the time.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
 /// Kind of a request that a source sends.
@@ -55,19 +54,17 @@ impl Asked {
 /// Checker of the requests of one source.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Number of failures since the last success, without the failures that require no pause; see
-    /// [`must_pause`].
+    /// Number of failures that required a pause, since the last success; see [`must_pause`].
     refusals: u32,
     not_before: Option<Instant>,
-    /// Until this time, the source must not list. It must retry the watch that the server rejected instead.
+    /// Until this time, the source must retry the rejected watch, and must not list.
     no_list_before: Option<Instant>,
     /// Whether the informer periodically compares its cache with the server.
     ///
     /// Such a comparison can cause a list at any time. If the informer does not compare, the source must not
     /// list directly after an event that [`OLD_OBJECT`](super::OLD_OBJECT) marks.
     compared: bool,
-    /// Whether the last line that the watch received is an event that [`OLD_OBJECT`](super::OLD_OBJECT)
-    /// marks.
+    /// Whether the last received line is an event that [`OLD_OBJECT`](super::OLD_OBJECT) marks.
     ///
     /// The next request resets this field.
     heard_old: bool,
@@ -84,9 +81,8 @@ impl Pace {
     /// Checks that the source may send a request of this kind now.
     ///
     /// # Errors
-    /// Returns an error if the source must still pause after a failure. Also returns an error if a list is
-    /// not permitted: within [`RETRIED_FOR`] after a temporarily rejected watch, or as described at
-    /// [`compared`](Self::compared).
+    /// Returns an error if the source must still pause after a failure. Also returns an error if the source
+    /// must not list now; see [`no_list_before`](Self::no_list_before) and [`compared`](Self::compared).
     pub(super) fn asks(&mut self, asked: Asked) -> Result<(), String> {
         let now = Instant::now();
         let lists = matches!(asked, Asked::List | Asked::Stream);

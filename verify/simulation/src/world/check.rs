@@ -38,14 +38,12 @@ const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 /// period with which the informer checks whether resyncs are due.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
-/// Fixed part of the maximum number of requests of each source (reflector) in a checked period.
-///
-/// [`PER_MINUTE`] is added for each started minute of the period.
+/// Number of requests that each source (reflector) may send in a checked period of any length.
 const BURST: usize = 30;
-/// Number of requests that each source (reflector) may send per started minute, in addition to [`BURST`].
+/// Number of requests that each source may send per started minute, in addition to [`BURST`].
 const PER_MINUTE: usize = 20;
 
-/// Value of the label `v` in the valid pods with which the simulation replaces pods that failed to decode.
+/// Value of the label `v` in the valid pods that replace undecodable pods.
 const MENDED: u32 = 1_000_000;
 
 impl<K: Stored> World<'_, K> {
@@ -90,9 +88,9 @@ impl<K: Stored> World<'_, K> {
     ///
     /// The informer's status and `snapshot` must report the same number of these objects.
     ///
-    /// This function also reads each object in `snapshot`, which decodes the object. If this decoding fails,
-    /// the informer must replace the `Object` handle of the object in the cache. The next call of this
-    /// function checks that the cache no longer contains the old handle.
+    /// The function also decodes each object in `snapshot`. If the decoding fails, the informer must replace
+    /// the object's handle in the cache. A later call checks that the cache no longer contains the old
+    /// handle.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,
@@ -119,20 +117,19 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Returns the maximum number of changes that may wait in the queue and in the channel to the queue
-    /// together.
+    /// Returns the maximum number of waiting changes, in the queue and in the channel to the queue together.
     ///
-    /// The queue and the channel have the same capacity. The first list and a resync can exceed the capacity
-    /// of the queue, each by one change per object.
+    /// The queue and the channel have the same capacity. The first list and a resync can each exceed the
+    /// queue's capacity by one change per object.
     fn queue_max(&self) -> usize {
         let objects = NAMES * NAMESPACES.len();
         2 * self.life.setting.capacity + 2 * objects
     }
 
-    /// Checks that a synced informer and its synced handlers have all unchanged initial objects.
+    /// Checks that a synced informer and its synced handlers have all objects that existed at the start and
+    /// have not changed since.
     ///
-    /// These objects existed on the server when the informer started, and have not changed since. A filtered
-    /// handler needs only those of them that its filter selects.
+    /// A filtered handler needs only the objects that its filter selects.
     fn check_synced(&self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -157,12 +154,10 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Waits for the time [`RESYNCED_WITHIN`], in which no object changes, and checks the handlers' events.
+    /// Waits for [`RESYNCED_WITHIN`] without changes, and checks the handlers' events.
     ///
     /// A handler with a resync period must receive a resync of each object that the handler selects. Any
     /// other handler must receive no events, unless earlier faults can be the cause.
-    ///
-    /// Also checks the number of requests, and that the handlers finish the resyncs in time.
     pub(super) async fn check_resyncs(&mut self) -> Result<(), Wrong> {
         let heard = |user: &User<K>| (user.history.events(), user.history.resynced());
         let before: Vec<_> = self.users.iter().map(heard).collect();
@@ -195,7 +190,7 @@ impl<K: Stored> World<'_, K> {
 
     /// Checks the result of a task that waited until the cache contained the task's own write.
     ///
-    /// Returns the task's error, if any. Ignores the error if an earlier fault can be the cause of the error.
+    /// Ignores the task's error if an earlier fault can be the cause.
     fn check_read(&mut self, read: Result<(), Wrong>) -> Result<(), Wrong> {
         self.outcome.seen.checked("read of an own write");
         if self.harm.is_empty() { read } else { Ok(()) }
@@ -203,10 +198,9 @@ impl<K: Stored> World<'_, K> {
 
     /// Checks that each source's part of the cache equals the server's state at the source's revision.
     ///
-    /// A source is a reflector for one namespace or for all namespaces. A cache that a [`Queue::DeltaFifo`]
-    /// updates is not checked, because this queue does not apply changes in the order of revisions. No
-    /// cache is checked after a fault by which the server sends wrong events, drops or reorders events, or
-    /// returns to an older state.
+    /// A source is a reflector for one namespace or for all namespaces. The function checks nothing for a
+    /// [`Queue::DeltaFifo`], because this queue does not apply changes in the order of revisions. The
+    /// function also checks nothing after a fault in `harm`.
     fn check_revision(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
         if !in_order || !self.harm.is_empty() {
@@ -244,7 +238,8 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Checks that the informer did not send too many requests: `asked` is their number within `time`.
+    /// Checks that the informer has not sent too many requests. `asked` is the number of requests within
+    /// `time`.
     ///
     /// Each source may send [`BURST`] requests, [`PER_MINUTE`] more requests for each started minute, and two
     /// more requests for each interval of the consistency check.
@@ -366,8 +361,7 @@ impl<K: Stored> World<'_, K> {
 
     /// Checks that the simulated controller ([`woken`](super::woken)) reads `want` within a second.
     ///
-    /// Checks nothing if a past fault sent wrong or repeated events, lost events, or restored an older state
-    /// of the server.
+    /// Checks nothing after a fault in `harm`.
     async fn check_woken(&self, want: &States) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -420,7 +414,7 @@ impl<K: Stored> World<'_, K> {
 /// Checks that each index of a snapshot contains the expected objects.
 ///
 /// `reads_each_state` is whether the index by the label `app` decodes the objects. If so, this index must not
-/// contain objects that fail to decode. Otherwise, it must contain them too.
+/// contain objects that fail to decode. Otherwise, the index must contain these objects too.
 fn check_indices<K: Stored>(snapshot: &Snapshot<K>, reads_each_state: bool) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
     // Index functions that read the whole object can't index broken objects.

@@ -18,8 +18,8 @@ impl<K: Stored> World<'_, K> {
     /// Returns a fault plan that sends the state of a cached object to the informer's watch a second time.
     ///
     /// Selects an object whose cached state is current, and whose revision is lower than the newest revision
-    /// that the watch has reported. Returns `None` if there is no such object. Also returns `None` if the
-    /// informer requests protobuf, because the plan contains an event in JSON.
+    /// that the watch has reported. Returns `None` if there is no such object. Also returns `None` for an
+    /// informer with protobuf, because the plan contains an event in JSON.
     pub(super) fn old_object(&self) -> Option<String> {
         if self.life.setting.protobuf {
             return None;

@@ -37,7 +37,7 @@ impl<K: Stored> User<K> {
         self.handler.bound().is_some()
     }
 
-    /// Returns the limit on the notifications in the handler's buffer, including the one in progress.
+    /// Returns the maximum number of notifications in the handler's buffer, including the one in progress.
     ///
     /// Without a limit, returns `usize::MAX`.
     pub(super) fn depth_max(&self) -> usize {

@@ -1,7 +1,9 @@
 //! Simulates a controller that reads objects through the overlay of local writes ([`MutationCache`]).
 //!
-//! The controller reads an object in three cases only: it receives an event of the object, it has written or
-//! deleted the object, or the overlay reports that its entry of the object has expired.
+//! The controller reads an object in three cases only:
+//! - The controller receives an event of the object.
+//! - The controller has written or deleted the object.
+//! - The overlay reports that the entry of the object has expired.
 
 use std::sync::Arc;
 
@@ -55,9 +57,9 @@ impl<K: Stored> Woken<K> {
         self.view.look(name);
     }
 
-    /// Returns, for each object, the state that the controller read last.
+    /// Returns the state that the controller last read of each object.
     ///
-    /// Omits an object if the controller's last read did not find the object.
+    /// Omits objects that the last read did not find.
     pub(super) fn states(&self) -> States {
         self.view.read.lock().clone()
     }

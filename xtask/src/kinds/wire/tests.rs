@@ -103,7 +103,6 @@ fn library(files: [(&str, &str); 2]) -> Result<Library> {
     Ok(library)
 }
 
-/// Returns the table of two versions of the files.
 fn merged(files: [(&str, &str); 2], later: [(&str, &str); 2]) -> Result<String> {
     let mut kinds = kinds_of(SCHEMA);
     for (root, _) in ROOTS {

@@ -1,6 +1,4 @@
 //! Splits a Rust file into code, comments and literals.
-//!
-//! The lexer does not split code into tokens.
 
 use std::ops::Range;
 

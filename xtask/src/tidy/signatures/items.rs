@@ -1,6 +1,4 @@
 //! Finds the public signatures in the tokens of a Rust file.
-//!
-//! The module does not check which types the signatures use.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -85,7 +85,7 @@ pub(super) fn garbled(frame: &[u8]) -> Bytes {
     framed(&event[..event.len() / 2])
 }
 
-/// Returns a copy of `frame` in which the annotations of the event's object are a number instead of a map.
+/// Returns a copy of `frame` in which the object's annotations are a number instead of a map.
 ///
 /// Returns an unchanged copy if the event can't be read.
 pub(super) fn spoilt(frame: &Bytes) -> Bytes {

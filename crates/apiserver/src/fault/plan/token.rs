@@ -1,12 +1,10 @@
-//! Splits the text of a fault plan, which describes the faults to inject, into tokens.
+//! Splits the text of a fault plan into tokens.
 //!
 //! A token is a word, a quoted text, or a punctuation character.
 //!
 //! Guarantees:
 //! - every token records its byte offset in the plan;
 //! - the list of tokens ends with a token of the kind [`Kind::End`].
-//!
-//! This module does not check the order of the tokens, because the parser does.
 
 use std::fmt;
 

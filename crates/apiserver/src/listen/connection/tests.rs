@@ -1,6 +1,4 @@
 //! Tests the limits at which the server ends a connection.
-//!
-//! The tests use an in-memory connection and virtual time.
 
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioExecutor;
@@ -294,7 +292,6 @@ async fn a_stream_whose_last_chunk_is_not_read_is_reset() {
     );
 }
 
-/// Returns the bytes of one HTTP/2 frame.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut bytes = length[1..].to_vec();

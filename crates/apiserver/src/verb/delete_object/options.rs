@@ -103,8 +103,7 @@ impl DeleteOptions {
         })
     }
 
-    /// Returns the HTTP status code of the response to a DELETE request that marks the object for deletion
-    /// but does not remove it yet.
+    /// Returns the status code of the response to a DELETE that marks the object without removing it.
     pub(crate) fn marked_code(&self) -> u16 {
         if self.orphan_dependents == Some(false) {
             202

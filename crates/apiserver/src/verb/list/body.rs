@@ -1,8 +1,8 @@
 //! Writes the body of a list in chunks, while the client reads the body.
 //!
 //! Guarantees:
-//! - a list in JSON shares its objects with the store. The additional memory of a list is at most one chunk of
-//!   [`CHUNK_BYTES`] and the JSON of one object;
+//! - a list in JSON shares its objects with the store. A list needs additional memory for at most one chunk
+//!   of [`CHUNK_BYTES`] and the JSON of one object;
 //! - a list in protobuf keeps all its messages in memory, because its first bytes contain the total length;
 //! - the [`ResponseBudget`] limits the total memory of the lists that clients have not finished reading.
 
@@ -27,7 +27,7 @@ use crate::table::Table;
 /// Number of objects encoded as protobuf before the task yields.
 const OBJECTS_PER_TURN: usize = 64;
 
-/// An iterator over the chunks of the body of one list.
+/// Iterator over the chunks of one list's body.
 struct Chunks {
     head: Option<Vec<u8>>,
     items: Items,

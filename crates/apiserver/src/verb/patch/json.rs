@@ -15,9 +15,9 @@
 //!
 //! Two differences from Kubernetes remain:
 //! - a `test` of a list that contains null compares the lists, where Kubernetes fails with a 500 error;
-//! - a `test` of a number or a string that an earlier operation of the same patch has added can have another
-//!   result than in Kubernetes. Kubernetes compares the two texts in the patch. This module compares the text
-//!   in the `test` with the text that Go's `encoding/json` writes for the added value, such as `1` for `1.0`.
+//! - a `test` of a value that the same patch has added compares with the text that Go's `encoding/json`
+//!   writes. For example, a `test` for `1.0` fails after an `add` of `1.0`, which Go writes as `1`.
+//!   Kubernetes compares the two texts in the patch.
 
 mod operation;
 mod text;
@@ -53,7 +53,7 @@ struct Cost {
     steps: usize,
 }
 
-/// An object or a list of the document, and a key in it that an operation names.
+/// A place that an operation names: an object or list of the document, and a key.
 struct Place<'d> {
     container: &'d mut Value,
     key: String,
@@ -143,7 +143,7 @@ impl From<Failure> for ApiError {
 // === impl Cost ===
 
 impl Cost {
-    /// Counts `steps` more visited or moved values. Returns an error if their total exceeds [`STEPS_MAX`].
+    /// Counts visited or moved values. Returns an error if the total exceeds [`STEPS_MAX`].
     fn add(&mut self, steps: usize) -> Result<(), Failure> {
         self.steps += steps;
         if self.steps > STEPS_MAX {
@@ -156,8 +156,7 @@ impl Cost {
 // === impl Place ===
 
 impl<'d> Place<'d> {
-    /// Returns the place that `path` names: the object or list at the path without its last segment, and the
-    /// last segment as the key.
+    /// Returns the place that `path` names. For `/a/b`, this is the key `b` in the object or list at `/a`.
     fn of(document: &'d mut Value, path: &str) -> Result<Place<'d>, Failure> {
         let (_, pointer) = path.split_once('/').ok_or(Failure::Inapplicable)?;
         let mut container = document;

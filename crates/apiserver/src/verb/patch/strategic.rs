@@ -29,7 +29,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
-/// Type of a JSON object to which a strategic merge patch is applied, as the schema of the kind defines it.
+/// Schema of a JSON object to which a strategic merge patch is applied.
 #[derive(Clone, Copy)]
 pub(super) enum Known {
     Struct(&'static Definition),
@@ -38,7 +38,6 @@ pub(super) enum Known {
     Nothing,
 }
 
-/// The item schema and merge strategy of a list.
 #[derive(Clone, Copy)]
 struct ListRule {
     items: Known,
@@ -81,9 +80,7 @@ pub(super) fn merge_map(
     Ok(())
 }
 
-/// Merges one member of a patch into `original`: the member `name` with the value `value`.
-///
-/// The member must not be a directive of the patch, such as `$retainKeys`.
+/// Merges one member of a patch into `original`. The member must not be a directive, such as `$retainKeys`.
 fn merge_member(
     original: &mut Map<String, Value>,
     name: String,

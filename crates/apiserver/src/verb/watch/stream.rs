@@ -1,7 +1,8 @@
 //! Streams the body of a watch: initial events, live events, bookmarks, and the end at the deadline.
 //!
 //! Guarantees:
-//! - the body contains the initial events first, then the bookmark that ends them, then live events;
+//! - the body contains the initial events first, then the bookmark that ends the initial events, then live
+//!   events;
 //! - a bookmark is sent after all events up to the bookmark's revision;
 //! - all timers belong to the stream, so a watch needs no background task.
 //!
@@ -65,7 +66,7 @@ enum Due {
     Deadline,
 }
 
-/// The event source of one open watch: the registration of a watcher, and the queue of the watcher's events.
+/// The event source of one open watch.
 pub(super) struct WatchStream {
     registration: Registration,
     receiver: Receiver,

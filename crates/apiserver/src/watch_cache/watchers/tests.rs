@@ -37,7 +37,6 @@ fn pods() -> Arc<Resource> {
     Arc::clone(pods.expect("pods are built in"))
 }
 
-/// Returns the logged request that all watchers of these tests use.
 fn request() -> LoggedRequest {
     LoggedRequest {
         sequence: 0,

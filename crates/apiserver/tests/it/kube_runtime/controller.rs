@@ -1,6 +1,4 @@
-//! Tests that `kube_runtime::Controller` reconciles all changed objects.
-//!
-//! Some of the objects change while the controller's watch is disconnected.
+//! Tests that `kube_runtime::Controller` reconciles all changed objects, also after a disconnection.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

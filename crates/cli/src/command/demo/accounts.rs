@@ -22,15 +22,12 @@ const VERBS: [(Verb, &str); 6] = [
     (Verb::Delete, "delete"),
 ];
 
-/// Returns the column headings for the rows of [`rows`].
 pub(super) fn columns() -> Vec<&'static str> {
     let verbs = VERBS.iter().map(|(_, name)| *name);
     verbs.chain(["cache reads"]).collect()
 }
 
 /// Returns one row per `User-Agent` in `reads`.
-///
-/// A row contains the number of requests of each verb, and the number of cache reads.
 pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<Row> {
     let row = |(user_agent, reads): &(Arc<str>, u64)| {
         let own = log.map(|log| log.by_user_agent(user_agent));
@@ -65,7 +62,6 @@ pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u
         .count()
 }
 
-/// Returns the request log as JSON, one line per request.
 pub(super) fn json_lines(log: &RequestLog) -> String {
     let line = |request: &LoggedRequest| -> Value {
         json!({

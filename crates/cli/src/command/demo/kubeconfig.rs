@@ -60,7 +60,6 @@ fn no_context(path: &Path, wanted: Option<&str>, contexts: &[&str]) -> anyhow::E
     }
 }
 
-/// Returns the words of `text` in one line.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

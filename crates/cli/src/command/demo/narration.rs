@@ -28,21 +28,16 @@ pub(super) const HOLD: Duration = Duration::from_millis(30);
 /// Maximum number of pods for which every step has its own line.
 const FEW: u32 = 12;
 
-/// With more than [`FEW`] pods, number of first steps per control loop and [`Kind`] with their own lines.
-///
-/// Later steps share summary lines. An exception is [`Kind::NotMine`]: only the first such step has a line.
+/// Number of steps with their own lines per control loop and [`Kind`], if there are more than [`FEW`] pods.
 const FIRST: u64 = 3;
 
 /// Approximate number of summary lines per control loop and [`Kind`] of step.
-///
-/// A summary line replaces the lines of several steps, and states the number of steps so far. Only a demo
-/// with more than [`FEW`] pods has summary lines.
 const SUMS: u64 = 10;
 
 /// The reported steps that are not printed yet.
 pub(super) struct Narration {
     began: Instant,
-    /// Number of steps that share a summary line. These steps have the same kind and control loop.
+    /// Number of steps per summary line; 1 if each step has its own line.
     every: u64,
     arrived: u64,
     /// Time of the most recently returned line, since the start of the demo.
@@ -53,7 +48,6 @@ pub(super) struct Narration {
 }
 
 impl Narration {
-    /// Creates a narration for a demo that started at `began` and creates `pods` pods.
     pub(super) fn new(began: Instant, pods: u32) -> Self {
         let every = if pods <= FEW {
             1
@@ -70,7 +64,6 @@ impl Narration {
         }
     }
 
-    /// Adds a reported step.
     pub(super) fn take(&mut self, step: Step) {
         // A revision that is not a number can't be ordered, so the step precedes all others.
         let revision = step.revision.to_string().parse().unwrap_or(0);
@@ -85,8 +78,7 @@ impl Narration {
 
     /// Returns the lines of the waiting steps that were observed at least [`HOLD`] ago.
     ///
-    /// The lines are ordered by revision, kind and arrival of their steps. Also returns the lines of steps
-    /// that were observed later, but precede the last of these steps in this order.
+    /// A newer step is included if it precedes one of these steps, for example by its revision.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
         let Some(last) = due.map(|(key, _)| *key).max() else {

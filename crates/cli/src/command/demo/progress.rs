@@ -29,7 +29,6 @@ pub(super) struct Goal {
 /// A condition for the success of the demo: a loop must report one kind of step for a number of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Milestone {
-    /// The loop that reports steps of this kind.
     owner: Loop,
     kind: Kind,
     times: Times,
@@ -42,9 +41,7 @@ enum Times {
     Once,
     /// One object, or none if the control loops only observe the server or the Deployment has no replicas.
     OnceActing,
-    /// One object per replica.
     Replicas,
-    /// One object per pod that is meant to fail.
     Failures,
     /// One object per replica, plus one per pod that is meant to fail, because such a pod is replaced.
     All,
@@ -69,7 +66,7 @@ const MILESTONES: [Milestone; 14] = [
     milestone(Loop::Deployment, Kind::AllReady, Times::Once, "the Deployment says that all replicas are ready"),
 ];
 
-/// A milestone that the demo has not reached, because only `has` of `wanted` objects have the required step.
+/// A milestone that the demo has not reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
     milestone: Milestone,
@@ -79,7 +76,7 @@ pub(super) struct Missing {
 
 /// The progress of the demo.
 ///
-/// `seen` contains, for each kind of step, the objects for which a control loop has reported such a step.
+/// `seen` contains the objects of all reported steps, by kind of step.
 #[derive(Debug)]
 pub(super) struct Progress {
     goal: Goal,
@@ -140,7 +137,7 @@ impl Progress {
         objects.insert(step.object.clone());
     }
 
-    /// Returns the number of objects for which a control loop has reported a step of `kind`.
+    /// Returns the number of objects with a reported step of `kind`.
     ///
     /// For [`Kind::AllReady`], returns 1 if all replicas are ready now, and otherwise 0.
     pub(super) fn count(&self, kind: Kind) -> usize {
@@ -169,16 +166,13 @@ impl Progress {
         None
     }
 
-    /// Returns the reason why the scheduler can't bind a pod to a node.
-    ///
-    /// If there are several such pods, returns the reason for the first pod by name. Returns `None` if there
-    /// is no such pod.
+    /// Returns why the scheduler can't bind a pod to a node, or `None` if there is no such pod.
     pub(super) fn pending(&self) -> Option<&str> {
         self.pending.values().next().map(String::as_str)
     }
 
-    /// Describes the effect of the control loop that the demo does not run, such as `without the scheduler, 3
-    /// pods get no node`.
+    /// Describes the effect of a disabled control loop, for example `without the scheduler, 3 pods get no
+    /// node`.
     ///
     /// Returns `None` if all loops run.
     pub(super) fn standstill(&self) -> Option<String> {

@@ -38,7 +38,6 @@ pub(super) enum Verdict {
     NotReached(String),
 }
 
-/// Prints the steps of one demo as lines, and decides when the demo ends.
 pub(super) struct Show {
     goal: Goal,
     progress: Progress,
@@ -157,7 +156,6 @@ impl Show {
     }
 }
 
-/// Waits until `then`, or forever if `then` is `None`.
 async fn until(then: Option<Instant>) {
     match then {
         Some(then) => sleep_until(then).await,

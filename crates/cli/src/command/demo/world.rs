@@ -158,9 +158,6 @@ impl World {
     }
 
     /// Returns a sentence with the server's address.
-    ///
-    /// For a real server, the sentence also states whether the control loops write to the server or only
-    /// observe.
     pub(super) fn description(&self) -> String {
         let url = &self.config.cluster_url;
         match &self.backend {
@@ -200,15 +197,13 @@ impl World {
         })
     }
 
-    /// Returns whether the demo's loops write to the server, and do not only observe.
     pub(super) fn acts(&self) -> bool {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns the short name (such as `node-1`) and the object name of each demo node. On a real server, the
-    /// object name has a prefix, as in `demo-1a2b-node-1`. On the embedded server, both names are equal.
+    /// Returns the short name and the object name of each node, for example `node-1` and `demo-1a2b-node-1`.
     ///
-    /// Returns no names if the control loops only observe a real server: the demo then creates no nodes.
+    /// Returns no names if the control loops only observe: the demo then creates no nodes.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
         let nodes: &[&str] = if self.acts() { &NODES } else { &[] };
@@ -224,9 +219,6 @@ impl World {
     }
 
     /// Creates the demo's nodes on a real server, if the demo's control loops write to it.
-    ///
-    /// # Errors
-    /// Returns an error if the server rejects a node.
     pub(super) async fn create_nodes(&self) -> anyhow::Result<()> {
         if !matches!(self.backend, Backend::Cluster { act: true }) {
             return Ok(());
@@ -251,9 +243,6 @@ impl World {
     }
 
     /// Creates the Deployment, and returns the stored object.
-    ///
-    /// # Errors
-    /// Returns an error if the server rejects the Deployment.
     pub(super) async fn create_deployment(
         &self,
         options: &Options,
@@ -306,9 +295,7 @@ impl World {
 
     /// Removes the demo's objects from a real server, and returns a summary.
     ///
-    /// `act` is whether the demo's control loops write to the server. If true, this method also removes the
-    /// demo's nodes, and deletes the pods with a grace period of 0 seconds. Such a server has no kubelet that
-    /// ends a longer grace period.
+    /// If `act` is true, the control loops write to the server, and the demo's nodes are also removed.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;
@@ -397,7 +384,6 @@ fn node(name: &str, run: &str) -> Value {
     })
 }
 
-/// Converts a JSON value to its Rust type.
 fn typed<K: DeserializeOwned>(value: &Value) -> Result<K, serde_json::Error> {
     // Deserializing the `Value` itself would add 0.6 MB of code to the program.
     serde_json::from_str(&value.to_string())

@@ -22,16 +22,12 @@ const RATE_MAX: u64 = 1_000_000;
 /// Maximum number of changes between yields to other tasks; 64 changes take about 2 ms.
 const BURST: u32 = 64;
 
-/// Maximum delay of a change after its scheduled time.
-///
-/// If a change is delayed by more than this, all later changes are postponed by the whole delay of that
-/// change.
+/// If a change is delayed by more than this, all following changes are postponed.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
 /// On average, one of `UPDATES` changes is a creation or deletion. All other changes are updates.
 const UPDATES: u32 = 5;
 
-/// A rate of changes, in changes per second or per minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     changes: u64,
@@ -52,7 +48,6 @@ pub(super) struct Churn {
     tally: Tally,
 }
 
-/// Numbers of creations, updates and deletions so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) created: u64,
@@ -142,7 +137,6 @@ impl Churn {
         }
     }
 
-    /// Returns the numbers of creations, updates and deletions so far.
     pub(super) fn tally(&self) -> Tally {
         self.tally
     }

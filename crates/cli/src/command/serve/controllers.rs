@@ -54,9 +54,6 @@ impl Controllers {
     /// Creates those of the [`NODES`] that the server does not have, and creates the control loops.
     ///
     /// The loops are idle until [`Controllers::run`] is called.
-    ///
-    /// # Errors
-    /// Returns an error if the server rejects a node.
     pub(super) async fn open(server: &Server) -> anyhow::Result<Self> {
         // The data directory of the server may contain the nodes of an earlier start.
         let is_missing = |name: &&str| server.get("v1", "nodes", name).is_none();

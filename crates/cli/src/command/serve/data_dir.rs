@@ -13,9 +13,6 @@ use kube_informer_apiserver::{Builder, OpenError, Server};
 
 /// Starts the embedded server with a data directory, which is created if it does not exist.
 ///
-/// # Errors
-/// Returns an error if the directory can't be used.
-///
 /// # Cancel safety
 /// The directory is opened on a blocking thread. If the future is dropped, this thread still opens the
 /// directory, and the started server is then dropped.

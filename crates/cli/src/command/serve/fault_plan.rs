@@ -42,9 +42,6 @@ impl FromStr for FaultPlan {
 
 impl FaultPlan {
     /// Returns the text of the plan after checking its syntax.
-    ///
-    /// # Errors
-    /// Returns an error if the file can't be read or the plan has a mistake.
     pub(super) fn read(&self) -> anyhow::Result<Read> {
         let (text, origin) = match self {
             FaultPlan::Text(text) => (text.clone(), "--fault".to_owned()),

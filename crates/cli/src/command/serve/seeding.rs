@@ -118,9 +118,6 @@ pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
 
 /// Creates the missing seeded objects, and returns all seeded objects of each kind.
 ///
-/// # Errors
-/// Returns an error if the server rejects a request.
-///
 /// # Cancel safety
 /// If the future is dropped, the objects that were already created remain on the server.
 pub(super) async fn fill(

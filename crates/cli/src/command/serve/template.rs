@@ -176,7 +176,6 @@ pub(super) fn update(change: u64, rng: &mut Rng) -> Value {
     }})
 }
 
-/// Returns the JSON of a namespace with this name.
 pub(super) fn namespace(name: &str) -> Value {
     json!({
         "apiVersion": "v1",

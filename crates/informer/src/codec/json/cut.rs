@@ -133,9 +133,9 @@ fn find(
     if found_all { Ok(()) } else { searched }
 }
 
-/// Finds the members to drop in the map `value`, or in each map of the array `value`.
+/// Like [`find`], but for the map `value`, or for each map of the array `value`.
 ///
-/// Appends the byte ranges of these members to `cuts`, like [`find`]. Does nothing for any other value.
+/// Does nothing for any other value.
 fn find_in(
     members: &Members,
     whole: &[u8],

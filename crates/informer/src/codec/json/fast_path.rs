@@ -40,7 +40,7 @@ pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
 /// Initial capacity of the vector for an object's labels; most objects have fewer.
 const LABELS: usize = 16;
 
-/// One flag for each field that [`identity`] reads, set when the field is read, to detect duplicates.
+/// One flag for each field that [`identity`] reads, to detect duplicate fields.
 #[derive(Default)]
 struct Seen([bool; 7]);
 

@@ -92,7 +92,6 @@ struct ListMeta<'a> {
 const KEY_BYTES: usize = 64;
 
 impl ListSplitter {
-    /// Creates a splitter that rejects items larger than `object_bytes` bytes.
     pub(crate) fn new(object_bytes: usize) -> Self {
         Self {
             limit: Limit::Object(object_bytes),

@@ -24,7 +24,7 @@ use crate::json::ValueScanner;
 /// Splits the body of a watch response into its events, one JSON object each.
 ///
 /// After a line break inside an event, the splitter checks that the event can still become valid JSON.
-/// Without this check, it would read the events after a truncated event as a part of that event.
+/// Without this check, the events after a truncated event would be read as parts of that event.
 #[derive(Debug, Default)]
 pub(crate) struct WatchSplitter {
     carry: Carry,
@@ -34,18 +34,17 @@ pub(crate) struct WatchSplitter {
     limit: Limit,
 }
 
-/// Number of times that the splitter has checked the unfinished event for invalid JSON, and the length of the
-/// event in bytes at the last check.
+/// Number of JSON checks of the unfinished event, and the event's length in bytes at the last check.
 #[derive(Debug, Default)]
 struct Looks {
     count: u32,
     bytes: usize,
 }
 
-/// The first `LOOKS` checks of an unfinished event for invalid JSON are never skipped.
+/// The first `LOOKS` JSON checks of an unfinished event are never skipped.
 ///
-/// Each check reads the whole event. To limit this work, a further check is skipped unless the event is at
-/// least twice as long as at the previous check.
+/// Each check reads the whole event. A later check is therefore skipped unless the event is at least twice as
+/// long as at the previous check.
 const LOOKS: u32 = 3;
 
 #[derive(Deserialize)]
@@ -57,7 +56,6 @@ struct Event<'a> {
 }
 
 impl WatchSplitter {
-    /// Creates a splitter that rejects events larger than `object_bytes` bytes.
     pub(crate) fn new(object_bytes: usize) -> Self {
         Self {
             limit: Limit::Object(object_bytes),
@@ -103,10 +101,7 @@ impl WatchSplitter {
         Ok(())
     }
 
-    /// If a check is due, checks that the unfinished event can still become valid JSON.
-    ///
-    /// The first [`LOOKS`] checks of an event are always due. A further check is due when the length of the
-    /// event has doubled since the last check.
+    /// If a check is due (see [`LOOKS`]), checks that the unfinished event can still become valid JSON.
     fn look(&mut self) -> Result<(), SplitError> {
         let bytes = self.carry.bytes().len();
         if self.looks.count >= LOOKS && bytes < 2 * self.looks.bytes {
@@ -133,8 +128,7 @@ impl WatchSplitter {
         }
     }
 
-    /// Checks that the body did not end inside an event. The caller must call this method at the end of the
-    /// body.
+    /// Checks at the end of the body that the last event is complete.
     ///
     /// # Errors
     /// Returns an error if the body ended inside an event.

@@ -80,7 +80,6 @@ fn not_protobuf(error: WireError) -> SplitError {
 }
 
 impl ListSplitter {
-    /// Creates a splitter that rejects items larger than `object_bytes` bytes.
     pub(crate) fn new(object_bytes: usize) -> Self {
         Self {
             limit: Limit::Object(object_bytes),
@@ -283,7 +282,6 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Sets `list_left` to `None` if all bytes of the list are received.
     fn end_list(&mut self) {
         self.list_left = self.list_left.filter(|left| *left > 0);
     }

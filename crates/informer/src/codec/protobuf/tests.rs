@@ -69,7 +69,6 @@ fn enveloped(kind: &str, raw: &[u8]) -> Vec<u8> {
     with_kind(raw, &Expected::new("v1", kind, false))
 }
 
-/// Encodes a protobuf field whose value is `bytes`.
 fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
     let mut field = Vec::new();
     put_bytes(number, bytes, &mut field);

@@ -37,7 +37,6 @@ pub(crate) struct WatchSplitter {
 }
 
 impl WatchSplitter {
-    /// Creates a splitter that rejects events larger than `object_bytes` bytes.
     pub(crate) fn new(object_bytes: usize) -> Self {
         Self {
             limit: Limit::Object(object_bytes),

@@ -2,9 +2,8 @@
 
 use super::*;
 
-/// A discovery document with two groups that have a `Widget`, and one group with the freshness `Stale`.
-///
-/// The freshness is `Stale` if the API server of the group does not respond.
+/// A discovery document. Two groups have a `Widget`. The API server of the third group does not respond
+/// (`Stale`).
 const DOCUMENT: &str = r#"{
   "kind": "APIGroupDiscoveryList",
   "items": [

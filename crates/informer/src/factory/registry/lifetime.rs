@@ -1,8 +1,13 @@
 //! Determines when a running informer must end.
 //!
-//! An informer must end when its factory ends, when the program requests it, or when the idle grace period
-//! has passed after the program dropped the informer's last [`Hold`](crate::factory::Hold). This module does
-//! not end the informer's tasks. The function that runs the informer does.
+//! An informer must end in each of these cases:
+//!
+//! - The factory ends.
+//! - The program stops the informer.
+//! - During the idle grace period, neither a [`Hold`](crate::factory::Hold) nor the factory kept the informer
+//!   running.
+//!
+//! The function that runs the informer ends the informer's tasks.
 
 use std::{sync::Weak, time::Duration};
 
@@ -16,15 +21,14 @@ use crate::{clock, status::InformerError};
 pub(in super::super) enum Demand {
     /// A handle ([`Hold`](crate::factory::Hold)) or the factory keeps the informer running.
     Wanted,
-    /// Neither a handle ([`Hold`](crate::factory::Hold)) nor the factory keeps the informer running. The
-    /// informer ends after the idle grace period.
+    /// Nothing keeps the informer running. The informer ends after the idle grace period.
     Idle,
     /// The informer must end, even if a handle or the factory keeps it running.
     Ended,
 }
 
 impl Demand {
-    /// If `self` equals `before`, sets `self` to `after` and returns true. Otherwise returns false.
+    /// If `self` equals `before`, sets `self` to `after`. Returns whether `self` was set.
     pub(super) fn becomes(&mut self, before: Self, after: Self) -> bool {
         let changes = *self == before;
         if changes {
@@ -48,7 +52,7 @@ pub(in super::super) struct Lifetime {
 impl Lifetime {
     /// Waits until the informer must end.
     ///
-    /// If the idle grace period has passed, this method removes the informer from the registry before it
+    /// If the idle grace period has passed, the informer is removed from the registry before the method
     /// returns.
     pub(in super::super) async fn over(&mut self) {
         loop {
@@ -75,7 +79,7 @@ impl Lifetime {
         }
     }
 
-    /// Reports the end of the informer's tasks, and the error of a failed informer, to the registry.
+    /// Reports to the registry that the informer's tasks have ended, and the error of a failed informer.
     pub(in super::super) fn end(self, failure: Option<InformerError>) {
         if let Some(registry) = self.registry.upgrade() {
             if let Some(failure) = failure {

@@ -26,7 +26,7 @@ enum Operation {
     Delete(usize),
     List(BTreeMap<usize, u8>),
     Add(usize),
-    /// Starts to build the index at this position of [`INDICES`]. `Install` later adds it to the store.
+    /// Starts to build the index `INDICES[n]`. `Install` later adds this index to the store.
     Begin(usize),
     Install,
     Remove(usize),
@@ -81,16 +81,13 @@ fn chosen(bits: u8) -> Colours {
     chosen.map(|(_, colour)| colour).collect()
 }
 
-/// Returns the values of an object in the index `INDICES[index]`. The argument `colours` contains all colours
-/// of the object.
+/// Returns the values of an object with these colours in the index `INDICES[index]`.
 fn values_of(index: usize, colours: &Colours) -> Colours {
     let of_index = |colour: &&str| VALUES.iter().position(|value| value == colour) != Some(index);
     colours.iter().copied().filter(of_index).collect()
 }
 
-/// Returns the index `INDICES[number]`. Its index function reads the colours from an object's label.
-///
-/// In the label `colours`, the text `-` stands for the colour `""`.
+/// Returns the index `INDICES[number]`. In the label `colours`, `-` stands for the colour `""`.
 fn indexers(number: usize) -> Indexers<K> {
     Indexers::new().with(INDICES[number], move |map: &K| {
         let own = colours(map).into_iter();
@@ -108,10 +105,8 @@ fn coloured(name: &str, revision: usize, colours: &Colours) -> Object<K> {
     object(&format!("{name}@{revision} {}", colours.join(",")))
 }
 
-/// The objects and indices that the store must contain.
-///
-/// Each object is represented by the values in its label `colours`. Objects that can't be decoded are left
-/// out. Each index is represented by the position of its name in [`INDICES`].
+/// The expected objects with their colours, and the expected indices as positions in [`INDICES`]. Objects
+/// that can't be decoded are left out.
 #[derive(Clone, Debug, Default)]
 struct Naive {
     objects: BTreeMap<ObjectName, Colours>,
@@ -216,8 +211,8 @@ fn ask(snapshot: &Snapshot<K>, conditions: &[Condition]) -> Option<Vec<ObjectNam
     Some(found)
 }
 
-/// State of one test run: a store, an index that is built outside the store, and snapshots. Also contains the
-/// expected content of the store and of each snapshot.
+/// State of one test run. `naive` is the expected content of the store. `build` is an index that is not in
+/// the store yet. `kept` contains snapshots with their expected content.
 struct Played {
     indexer: Indexer<K>,
     writer: IndexerWriter<K>,

@@ -12,10 +12,7 @@ use super::*;
 /// One random delta. Each [`Put`](Step::Put) has a new revision of the object.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A new or updated object.
-    ///
-    /// The bits of `colours` select the colours in the object's label. With `None`, the object has failed to
-    /// decode.
+    /// A new or updated object. `colours` is as in [`state`].
     Put {
         name: u8,
         colours: Option<u8>,
@@ -25,7 +22,6 @@ enum Step {
         name: u8,
         known: bool,
     },
-    /// A resync of one object, which delivers the stored state again.
     Sync {
         name: u8,
     },
@@ -33,7 +29,6 @@ enum Step {
     Bookmark,
 }
 
-/// One random batch from one source (a list and watch): any number of deltas, or a complete list.
 #[derive(Clone, Debug)]
 enum Operation {
     Batch {
@@ -46,13 +41,10 @@ enum Operation {
     },
 }
 
-/// One object in a random list, with the stored state or a new state.
 #[derive(Clone, Copy, Debug)]
 enum Item {
     AsItIs,
-    /// A new revision of the object.
-    ///
-    /// The bits select the colours in the object's label. With `None`, the object has failed to decode.
+    /// A new revision of the object. The value is `colours` as in [`state`].
     Changed(Option<u8>),
 }
 
@@ -94,7 +86,7 @@ fn colour_names(bits: u8) -> Vec<&'static str> {
 
 /// Returns the object `name` at `revision`.
 ///
-/// The bits of `colours` select the colours in the object's label. With `None`, the object has failed to
+/// The bits of `colours` select the colours in the object's label. `None` creates an object that failed to
 /// decode.
 fn state(name: &ObjectName, revision: u64, colours: Option<u8>) -> Object<K> {
     match colours {
@@ -106,7 +98,6 @@ fn state(name: &ObjectName, revision: u64, colours: Option<u8>) -> Object<K> {
     }
 }
 
-/// The expected state of one object in the store.
 #[derive(Clone)]
 struct Kept {
     source: u32,
@@ -270,8 +261,7 @@ impl Reference {
     }
 }
 
-/// A handler that stores the newest revision of each object, and checks that each reported change follows
-/// from the stored revisions.
+/// A handler that stores the newest revision of each object, and checks each change against this revision.
 #[derive(Default)]
 struct Handler(BTreeMap<ObjectName, ResourceVersion>);
 

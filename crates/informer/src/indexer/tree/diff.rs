@@ -17,7 +17,6 @@ impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
     }
 }
 
-/// Iterator over the differences between two trees ([`Tree::diff`]).
 pub(crate) struct Diff<'a, K, V> {
     old: Cursor<'a, K, V>,
     new: Cursor<'a, K, V>,
@@ -88,8 +87,8 @@ impl<K, V> Diff<'_, K, V> {
 
 /// A position in a tree: the start of a node, or an entry of a leaf.
 struct Cursor<'a, K, V> {
-    /// For each level, starting at the root: the nodes that the cursor has not passed yet. The current node
-    /// is the first node of the last level.
+    /// For each level from the root down, the nodes that the cursor has not passed yet. The last level starts
+    /// with the current node.
     levels: Vec<&'a [Arc<Node<K, V>>]>,
     height: usize,
     /// Index of the next entry, if the current node is a leaf.

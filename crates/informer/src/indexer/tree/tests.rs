@@ -1,4 +1,4 @@
-//! Tests the tree. The tests compare it with a `BTreeMap`, check the invariants of its nodes, and count the
+//! Tests the tree. The tests compare the tree with a `BTreeMap`, check the invariants of nodes, and count the
 //! nodes that an operation visits or copies.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
@@ -17,7 +17,7 @@ fn entries(tree: &Narrow) -> Vec<(u16, u32)> {
     tree.iter().map(|(key, value)| (*key, *value)).collect()
 }
 
-/// Checks the invariants of the subtree of a node, and returns the subtree's height.
+/// Checks the invariants of a subtree, and returns the height of this subtree.
 fn check(node: &Node<u16, u32>, above: Option<u16>, below: Option<u16>, is_root: bool) -> usize {
     assert!(node.len() <= 4);
     assert!(is_root || node.len() > 0);
@@ -192,8 +192,7 @@ fn a_change_copies_one_node_of_each_level() {
     assert_eq!(own_nodes(&unchanged, &before), 0);
 }
 
-/// A value that counts its comparisons, so that a test can check how many values a diff compares. All values
-/// are equal.
+/// A value that counts its comparisons in a diff. All values are equal.
 #[derive(Clone)]
 struct Watched<'a>(&'a std::cell::Cell<usize>);
 

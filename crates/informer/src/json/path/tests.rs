@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Decodes invalid JSON as `K`, and returns the error and its path.
 fn failed<K: DeserializeOwned>(json: &str) -> (serde_json::Error, String) {
     let error = serde_json::from_str::<K>(json).err().unwrap();
     let path = failed_path(json.as_bytes(), &error);
@@ -94,8 +93,8 @@ fn invalid_json_has_the_path_at_which_it_ends() {
 
 /// Replaces the value with the number `at`, and returns whether there is such a value.
 ///
-/// The values are numbered depth first, and `value` itself has the number 0. If there are too few values,
-/// `at` decreases by their number, so that the next call can continue with the next value.
+/// The values are numbered depth first, and `value` itself has the number 0. If `value` contains too few
+/// values, `at` decreases by their number.
 fn replace(value: &mut Value, at: &mut usize, new: &Value) -> bool {
     if *at == 0 {
         *value = new.clone();
@@ -110,7 +109,6 @@ fn replace(value: &mut Value, at: &mut usize, new: &Value) -> bool {
 }
 
 proptest! {
-    /// Compares each path with the path that `serde_path_to_error` records.
     #[test]
     fn the_path_equals_that_of_a_deserializer_that_records_paths(
         at in 0..60_usize,

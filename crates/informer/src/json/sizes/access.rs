@@ -48,11 +48,9 @@ pub(super) struct Entries<'h, A> {
     inner: A,
     heap: &'h Heap,
     seen: usize,
-    /// Size in bytes of the type of the most recently decoded key.
+    /// Size in bytes of the last decoded key's type.
     key_bytes: usize,
     /// Sizes in bytes of the types of the first key and the first value. `None` before the first entry.
-    ///
-    /// The types of all later entries are compared with these sizes to set `is_map`.
     sizes: Option<(usize, usize)>,
     /// Whether the entries that were decoded so far can be those of a map, not the fields of a struct.
     ///

@@ -30,7 +30,6 @@ impl<'h, T> Key<'h, T> {
         }
     }
 
-    /// Wraps `inner` in a new [`Key`] that has the same `heap` and `is_kept` as `self`.
     #[inline]
     fn with<U>(&self, inner: U) -> Key<'h, U> {
         Key {

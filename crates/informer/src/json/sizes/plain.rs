@@ -1,6 +1,6 @@
-//! Defines macros for the visitor wrappers of the module `sizes`. The macros implement the `Visitor` methods
-//! for values that are not counted as heap memory, such as numbers and null. These methods pass the value to
-//! the wrapped visitor.
+//! Defines macros that implement `Visitor` methods for the visitor wrappers of the module `sizes`.
+//!
+//! The methods pass values that are not counted as heap memory, such as numbers, to the wrapped visitor.
 
 /// Implements methods of `Visitor` that pass the value to the inner visitor.
 macro_rules! plain {
@@ -13,8 +13,6 @@ macro_rules! plain {
 }
 
 /// Implements the `Visitor` methods for numbers, booleans, characters, bytes and null.
-///
-/// Each method calls the same method of the inner visitor.
 macro_rules! plain_values {
     () => {
         plain! {

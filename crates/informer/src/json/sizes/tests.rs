@@ -1,5 +1,5 @@
-//! Tests that decoded values equal those of `serde_json` and have no spare capacity. Also tests the estimates
-//! of their heap memory.
+//! Tests that decoded values equal those of `serde_json` and have no spare capacity. Also tests the estimated
+//! heap memory.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

@@ -1,8 +1,4 @@
-//! Tests that a value decoded with `simd-json` equals that of `serde_json`, and that unsupported JSON yields
-//! no value.
-//!
-//! `simd-json` first writes the JSON text to a tape, which is a list of nodes. The value is then decoded from
-//! the tape.
+//! Tests that `simd-json` and `serde_json` decode equal values, and that unsupported JSON yields no value.
 
 use std::{collections::BTreeMap, fmt};
 

@@ -1,5 +1,5 @@
-//! [`Value`] is a deserializer that reads one JSON value from a tape, which is a list of nodes that
-//! `simd-json` writes.
+//! [`Value`] is a deserializer of one JSON value on a tape. A tape is a list of nodes that `simd-json`
+//! writes.
 
 // The methods that a type's `Deserialize` implementation calls are `#[inline]`. The compiler could otherwise
 // not inline them into this implementation, which belongs to another crate.
@@ -57,7 +57,7 @@ impl de::Error for Refused {
     }
 }
 
-/// Decoding state of one tape (list of nodes), which all [`Value`]s on the tape share.
+/// Decoding state that all [`Value`]s of one tape share.
 #[derive(Default)]
 pub(super) struct Reading {
     /// Number of nested arrays and maps that are being read, including the innermost one.
@@ -74,8 +74,6 @@ impl Reading {
 }
 
 /// One JSON value on a tape, with the nodes of its elements or entries.
-///
-/// A tape is the list of nodes that `simd-json` writes for a JSON text.
 #[derive(Clone, Copy)]
 pub(in crate::json) struct Value<'t, 'de> {
     nodes: &'t [Node<'de>],
@@ -323,8 +321,8 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
 
 /// The elements of an array, or the entries of a map, that have not been read yet.
 ///
-/// If unread elements or entries remain on drop, `Drop` records this in [`Reading`]. The decoded value is
-/// then discarded, and `serde_json` decodes the text.
+/// If unread parts remain on drop, `Drop` records this in [`Reading`]. The decoded value is then discarded,
+/// and `serde_json` decodes the text.
 struct Parts<'t, 'de> {
     len: usize,
     rest: &'t [Node<'de>],
@@ -400,7 +398,7 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
     }
 }
 
-/// Access to an enum value: the name of its variant, and the variant's content.
+/// The name of an enum's variant, and the content of this variant.
 struct Variant<'t, 'de> {
     name: Value<'t, 'de>,
     content: Option<Parts<'t, 'de>>,

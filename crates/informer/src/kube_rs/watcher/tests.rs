@@ -36,7 +36,6 @@ fn deleted(name: &str, revision: &str) -> Event<Pod> {
     Event::Deleted(Deleted::Known(object(name, revision)))
 }
 
-/// Converts the events to kube's events, and returns these as text.
 fn converted(events: impl IntoIterator<Item = Event<Pod>>) -> String {
     let mut words = Words::default();
     let mut lines = Vec::new();

@@ -200,15 +200,12 @@ fn sum(samples: &[WorkQueueSample]) -> WorkQueueSample {
 }
 
 /// Returns the last 15 digits of a revision, or 0 if the revision is not a number.
-///
-/// Prometheus values are floats, which do not represent every longer number exactly.
 fn last_digits(revision: &ResourceVersion) -> u64 {
     let text = revision.to_string();
     let last = text.len().saturating_sub(REVISION_DIGITS);
     text.get(last..).unwrap_or_default().parse().unwrap_or(0)
 }
 
-/// Provides the Prometheus labels of informers or work queues.
 trait Labelled {
     fn labels(&self) -> Labels<'_>;
 

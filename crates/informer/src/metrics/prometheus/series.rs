@@ -1,5 +1,5 @@
-//! Defines the counters and histograms of informers and work queues. All informers with equal labels share
-//! one set of series, and so do all work queues with equal labels.
+//! Defines the counters and histograms of informers and work queues. Informers with equal labels share one
+//! set of series. Work queues with equal labels do too.
 
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ impl WorkQueueSeries {
     }
 }
 
-/// The counters of one metric. The map's keys are the values of the label that distinguishes the counters.
+/// The counters of one metric, by the value of the label that distinguishes them.
 pub(super) struct Tally(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Tally {
@@ -156,7 +156,7 @@ impl Tally {
     }
 }
 
-/// The samplers of all informers or work queues with equal labels. A sampler reads current values.
+/// The samplers of all informers or work queues with equal labels.
 #[derive_where(Default)]
 pub(super) struct Samplers<S>(Mutex<Vec<S>>);
 

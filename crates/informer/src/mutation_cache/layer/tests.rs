@@ -115,7 +115,6 @@ impl Bench {
         );
     }
 
-    /// Returns the states of the objects `a`, `b` and `c` in the layer, as text.
     fn read(&mut self) -> String {
         let cache = self.writer.snapshot();
         let names = ["a", "b", "c"].map(ObjectName::cluster);

@@ -17,7 +17,6 @@ use super::{
 };
 use crate::codec::{Codec, Encoded, Unfit};
 
-/// The decoder of one informer's lazy objects, which are decoded on the first read.
 pub(crate) struct LazyDecoder<K> {
     decode: Decode<K>,
     on_broken: OnBroken,
@@ -25,7 +24,7 @@ pub(crate) struct LazyDecoder<K> {
     unread: Arc<UnreadCount>,
 }
 
-/// Content of one object, decoded on the first read and shared by all its handles.
+/// Content of one lazy object, shared by all handles to the object.
 pub(in crate::object) struct LazyBody<K> {
     decoder: Arc<LazyDecoder<K>>,
     uid: Box<str>,
@@ -34,7 +33,6 @@ pub(in crate::object) struct LazyBody<K> {
     reading: Reading,
 }
 
-/// Content of a lazy body: encoded bytes, the decoded object, or the decode error.
 enum Read<K> {
     Not(Codec, Box<[u8]>),
     Decoded(Arc<K>),
@@ -51,7 +49,6 @@ impl<K> LazyDecoder<K> {
         }
     }
 
-    /// Returns the counter of the cache's objects that have not been decoded yet.
     pub(crate) fn unread(&self) -> &Arc<UnreadCount> {
         &self.unread
     }
@@ -85,7 +82,6 @@ impl<K> LazyBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Returns the result of `read` for the encoded bytes, if the body still stores them.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.read.lock() {
             Read::Not(codec, bytes) => Some(read(codec.object(bytes))),
@@ -93,7 +89,6 @@ impl<K> LazyBody<K> {
         }
     }
 
-    /// Returns the decode error of a previous read, if decoding failed.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.read.lock() {
             Read::Not(..) | Read::Decoded(_) => None,
@@ -111,7 +106,6 @@ impl<K> LazyBody<K> {
         size_of::<Self>() + read
     }
 
-    /// Returns the decoded object, and stores it in place of the bytes if `is_kept`.
     pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
         let mut read = self.read.lock();
         let encoded = match &*read {

@@ -1,8 +1,9 @@
 //! [`PackedDecoder`] stores an informer's objects as compressed bytes, and decodes an object on read.
 //!
-//! Guarantees: a decoded object is freed after its last reader has dropped it, unless it is one of the
-//! [`HOT`] most recently decoded objects. The decoder also holds weak references to at most [`RECENT_MAX`]
-//! recently decoded objects. A read of such an object returns the decoded object if it is still alive.
+//! Guarantees: a decoded object is freed when the last reader drops the object. Only the [`HOT`] most
+//! recently decoded objects stay in memory longer. The decoder also holds weak references to at most
+//! [`RECENT_MAX`] recently decoded objects. A read of such an object returns the decoded object if it is
+//! still alive.
 
 mod housekeeping;
 mod packing;
@@ -45,16 +46,14 @@ const HOT: usize = 16;
 /// Minimum of [`PackOptions::objects`], the number of objects from which a dictionary is sampled.
 const OBJECTS_MIN: usize = 8;
 
-/// Serializes an object, or returns `None` if the object can't be serialized.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 
-/// Encoding in which the cache stores an object that it has serialized itself.
+/// Encoding of objects that the cache itself has serialized.
 ///
 /// The cache serializes an object if the received bytes can't be stored, for example because a transform has
 /// changed the object.
 const WRITTEN: Codec = Codec::Json;
 
-/// The options of a packed cache, which stores objects as compressed bytes.
 #[derive_where(Clone, Copy)]
 pub(crate) struct PackOptions<K> {
     /// Number of objects that the cache must receive before it creates a compression dictionary. Fewer
@@ -64,10 +63,7 @@ pub(crate) struct PackOptions<K> {
 }
 
 impl<K: Storable> PackOptions<K> {
-    /// Creates the options of a packed cache.
-    ///
-    /// `objects` is the number of objects that the cache must receive before it creates a compression
-    /// dictionary. Values below [`OBJECTS_MIN`] count as [`OBJECTS_MIN`].
+    /// `objects` below [`OBJECTS_MIN`] counts as [`OBJECTS_MIN`].
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
@@ -82,14 +78,12 @@ impl<K: Storable> Default for PackOptions<K> {
     }
 }
 
-/// Compresses the objects of one informer for storage, and decodes them when they are read.
 pub(crate) struct PackedDecoder<K> {
     packing: Packing,
     decode: Decode<K>,
     encode: Encode<K>,
     on_broken: OnBroken,
     labels: LabelSets<BaseOfLabels>,
-    /// The `number` that the next [`PackedBody`] receives.
     bodies: AtomicU64,
     recent: Vec<Mutex<Recent<K>>>,
     hot: Mutex<Hot<K>>,
@@ -114,7 +108,6 @@ pub(in crate::object) struct PackedBody<K> {
     number: u64,
     uid: Box<str>,
     labels: Arc<LabelSet<BaseOfLabels>>,
-    /// Encoding of the stored bytes.
     codec: Codec,
     kept: Mutex<Kept>,
     reading: Reading,
@@ -122,7 +115,6 @@ pub(in crate::object) struct PackedBody<K> {
     pending: AtomicBool,
 }
 
-/// The stored bytes of an object, or the error with which decoding failed.
 #[derive(Clone)]
 enum Kept {
     Bytes(Packed),
@@ -185,7 +177,6 @@ impl<K> PackedDecoder<K> {
         }
     }
 
-    /// Returns the counter of the cache's objects that have not been decoded yet.
     pub(crate) fn unread(&self) -> &Arc<UnreadCount> {
         &self.unread
     }
@@ -332,7 +323,6 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns the decode error if an earlier read failed to decode the bytes.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.kept.lock() {
             Kept::Bytes(_) => None,
@@ -340,14 +330,11 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns whether this object was decoded recently.
-    ///
-    /// Recently means that the decoder still has a weak reference to the decoded object; see [`RECENT_MAX`].
+    /// Returns whether the decoder still has a weak reference to the decoded object; see [`RECENT_MAX`].
     pub(super) fn was_just_decoded(&self) -> bool {
         self.decoder.recent(self.number).lock().number == self.number
     }
 
-    /// Returns the size in bytes of the compression dictionaries and of the samples for the next dictionary.
     pub(super) fn shared_size(&self) -> usize {
         self.decoder.packing.size()
     }
@@ -363,7 +350,6 @@ impl<K> PackedBody<K> {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// Compresses the stored bytes if they are still uncompressed.
     fn pack_now(&self) {
         if self.pending.swap(false, Ordering::Relaxed) {
             let mut kept = self.kept.lock();
@@ -393,10 +379,10 @@ impl<K> PackedBody<K> {
         Ok(object)
     }
 
-    /// Returns the decoded object, so that a later call of [`open`](Self::open) need not decode it.
+    /// Returns the decoded object in advance of a call of [`open`](Self::open).
     ///
-    /// The decoder does not keep the object alive. The caller must hold the result until the reader calls
-    /// `open`. Otherwise, `open` decodes the object again.
+    /// The caller must hold the result until the reader calls `open`. Otherwise, `open` decodes the object
+    /// again.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         Ok(self.find_or_decode(name)?.0)
     }
@@ -452,7 +438,6 @@ impl<K> PackedBody<K> {
 
 #[cfg(test)]
 impl<K> Object<K> {
-    /// Returns the number of stored bytes, or `None` if the object is not packed.
     pub(crate) fn packed_bytes(&self) -> Option<usize> {
         match &self.inner.body {
             Body::Packed(packed) => Some(packed.size()),

@@ -86,7 +86,7 @@ impl Reading {
         Self(AtomicU8::new(READ))
     }
 
-    /// Returns the flags for a clone of the object: the same, except that the clone is not in the store.
+    /// Returns the flags for a clone of the object. The clone is not in the store.
     #[cfg(feature = "packed")]
     pub(super) fn of_copy(&self) -> Self {
         Self(AtomicU8::new(self.0.load(Ordering::Relaxed) & READ))
@@ -130,7 +130,6 @@ impl<K> Object<K> {
         }
     }
 
-    /// Records that the object was removed from the store.
     pub(crate) fn leaves_store(&self) {
         if let Some((reading, unread)) = self.reading() {
             reading.leave(unread);

@@ -22,7 +22,6 @@ use crate::{
     processor::{Expansion, ListenerBuffer, Listening, Schedule, SyncReport, listen},
 };
 
-/// A writer that collects log lines in memory.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

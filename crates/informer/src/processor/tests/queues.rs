@@ -118,8 +118,8 @@ fn by_object(delivered: &str) -> BTreeMap<char, Vec<&str>> {
 
 /// Runs a script with both queues, and compares the delivered events with `trace`.
 ///
-/// Also asserts that both queues deliver the same events for each object. If the order of events of different
-/// objects depends on the queue, `trace` contains the events of both queues, one queue after the other.
+/// Also asserts that both queues deliver the same events for each object. If the queues deliver the objects
+/// in different orders, `trace` contains the events of both queues.
 fn check(script: &str, trace: &Expect) {
     let in_order = delivered(&mut InOrder::new(), script);
     let per_key = delivered(&mut DeltaFifo::new(), script);

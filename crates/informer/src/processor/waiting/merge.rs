@@ -10,8 +10,8 @@
 //! | deleted | added | deleted, then added |
 //! | deleted, then added | any | the deletion, then the result of merging the addition with the new message |
 //!
-//! A deletion and a later addition are never merged into an update, because handlers that clean up after an
-//! object must receive its deletion.
+//! A deletion and a later addition are never merged into an update. Handlers that clean up after an object
+//! must receive the deletion.
 
 use crate::{event_handler::Event, indexer::Cause, processor::notification::Notification};
 

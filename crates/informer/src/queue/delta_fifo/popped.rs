@@ -57,9 +57,8 @@ impl<K> DeltaFifo<K> {
 
     /// Removes a key from the queue, and returns it with all its deltas; `None` if the key is not queued.
     ///
-    /// The second value is the id of the reflector whose first list ends with this key, if any. A key can end
-    /// several first lists, because its deltas can come from several reflectors. The ids of the other
-    /// reflectors are then appended to the queue's field `completed`.
+    /// Also returns a source whose first list ends with this key, if any. If several first lists end with
+    /// this key, the remaining sources are appended to the field `completed`.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();
@@ -83,7 +82,7 @@ impl<K> DeltaFifo<K> {
 
 /// Removes one of the last two deltas of a key if both are deletions from the same reflector.
 ///
-/// Keeps the older deletion if that one contains the final state of the object, and otherwise the newer one.
+/// Keeps the older deletion if its final state is known, and otherwise the newer deletion.
 pub(super) fn merge_deletions<K>(deltas: &mut Vec<Delta<K>>) {
     let [.., older, newer] = deltas.as_slice() else {
         return;

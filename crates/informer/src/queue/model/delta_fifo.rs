@@ -11,7 +11,8 @@ struct Keys {
     slots: Vec<Slot>,
     /// Numbers of the sources whose first list was empty and is not reported as complete yet.
     ///
-    /// An empty list has no item to pop. Each of the next pops therefore returns only the report of one list.
+    /// An empty list has no item to pop. Each of the next pops therefore reports one of these lists, and
+    /// nothing else.
     empty_lists: Vec<u32>,
     sync: Sync,
     /// Revisions that the last popped batch contained, each with the number of its source.
@@ -23,7 +24,7 @@ enum Slot {
     Bookmark(u32, String),
 }
 
-/// One delta in the reference implementation: its type, and the revision of its object.
+/// Type of a delta, and the revision of the delta's object.
 #[derive(Clone, PartialEq)]
 struct Change(&'static str, String);
 
@@ -157,7 +158,6 @@ impl Keys {
         Some(unit)
     }
 
-    /// Returns the name and the newest delta of each queued key, in queue order.
     fn newest(&self) -> Vec<(String, String)> {
         let keys = self.slots.iter().filter_map(|slot| match slot {
             Slot::Key(name, deltas) => {
@@ -190,11 +190,11 @@ fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)>
     Some((NAMES[*name], Change(what, revision.to_string())))
 }
 
-/// Pops the same key from `fifo` and from the reference implementation `keys`. If `newer` is `None`, puts the
-/// key back into both.
+/// Pops the first key from `fifo` and from the reference implementation `keys`. If `newer` is `None`, puts
+/// the key back into both.
 ///
-/// Otherwise, queues an update of the key at the revision `newer` in both. Then asserts that `fifo` does not
-/// accept the popped key anymore.
+/// Otherwise, queues an update of the key at the revision `newer` in both. Then asserts that `fifo` rejects
+/// the popped key.
 fn put_back(
     fifo: &mut DeltaFifo<K>,
     keys: &mut Keys,

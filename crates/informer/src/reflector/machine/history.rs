@@ -32,8 +32,7 @@ impl Machine {
     /// `revision` must be unset if there was no earlier reflector.
     ///
     /// The first request is a list, unless [`begin_at`](Self::begin_at) is called later. The list is applied
-    /// even if it is older than `revision`, because the server may have gone back to an earlier state since
-    /// the earlier reflector received the revision.
+    /// even if it is older than `revision`, because the server may have gone back in the meantime.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         // The earlier reflector may have detected that the server has gone back.
@@ -62,7 +61,7 @@ impl Machine {
     /// Checks an event that is older than the newest revision that the store has accepted.
     ///
     /// `cached` is the revision of the same object in the cache. Aggregated API servers regularly send such
-    /// events, so only the first one after a list requires a probe of the server's state.
+    /// events. Therefore, only the first such event after a list requires a probe.
     ///
     /// # Errors
     /// Returns an error if the cache has a newer revision of the object: the server has gone back to an
@@ -86,16 +85,14 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns the current epoch, which the reflector assigns to the revisions that it receives. A new epoch
-    /// begins when the server has or may have gone back to an earlier state.
+    /// Returns the epoch that the reflector assigns to the revisions that it receives.
     pub(crate) fn epoch(&self) -> Epoch {
         self.history.epoch()
     }
 
     /// Starts a new epoch if the revision of a complete list is older than the last revision.
     ///
-    /// Such a list shows that the server has gone back to an earlier state. The last revision is the newest
-    /// revision that the store has accepted. Must be called before the list is sent to the store.
+    /// Must be called before the list is sent to the store.
     pub(crate) fn listed(&mut self, revision: &ResourceVersion) {
         self.history.listed(revision);
     }

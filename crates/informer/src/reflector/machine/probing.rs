@@ -50,8 +50,6 @@ impl Machine {
     /// - a pause, if a probe failed in parallel to the watch and the pause after this failure is not over;
     /// - otherwise a probe, if one is due;
     /// - otherwise a watch.
-    ///
-    /// A probe is a LIST of one object that shows whether the server has gone back to an earlier state.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
@@ -68,20 +66,17 @@ impl Machine {
 
     /// Disables all probes, for a `ListerWatcher` that may ignore `resourceVersionMatch`. Probes require this
     /// option.
-    ///
-    /// A probe is a LIST of one object that shows whether the server has gone back to an earlier state.
     pub(crate) fn skip_probes(&mut self) {
         self.probe.disable();
     }
 
-    /// Returns whether the open watch requires a probe. [`watch_probe`](Self::watch_probe) returns when the
-    /// probe is due.
+    /// Returns whether the open watch requires a probe, now or later.
     pub(crate) fn requires_probe(&self) -> bool {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
 
-    /// If the open watch requires a probe, returns the time at which the probe is due, and the options of the
-    /// probe's list request.
+    /// Returns when a probe of the open watch is due, and the options of the probe's request. Returns `None`
+    /// if no probe is required.
     ///
     /// The options change with the events of the watch. When the probe is due, the caller must call this
     /// method again, and use the new options.

@@ -14,8 +14,7 @@ use crate::{
 /// Maximum time for which a rejected watch is retried: longer than an API server's restart.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
-/// Minimum value of the configurable timeout for the response headers of a watch. A smaller configured value
-/// is replaced by this value.
+/// Minimum timeout for the response headers of a watch. Smaller configured values count as this value.
 const HEADERS_MIN: Duration = Duration::from_millis(1);
 
 /// The failed attempts to open a watch: rejected watches, and watches without response headers.
@@ -28,15 +27,12 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Resets this record after the server has opened a watch.
     pub(super) fn watch_opened(&mut self) {
         *self = Self::default();
     }
 
     /// Updates this record after the store has accepted a list. Rejected watches are then retried for
     /// [`RETRIED_FOR`] again.
-    ///
-    /// Keeps the number of header timeouts, because a list does not show that the server opens watches.
     pub(super) fn listed(&mut self) {
         // A list does not show that the server opens watches.
         self.since = None;
@@ -118,8 +114,6 @@ impl Machine {
     }
 
     /// Records that a probe is required, if a watch was opened since the last list.
-    ///
-    /// A probe is a request that checks whether the server has gone back to an earlier state.
     fn require_probe_if_watched(&mut self) {
         if self.has_watched {
             self.probe.require();

@@ -81,7 +81,7 @@ impl Machine {
         Some(stream.deadline(self.options.timeouts().initial_events))
     }
 
-    /// Returns the next action after a streaming list that lacked its end bookmark or that the store
+    /// Returns the next action after a streaming list that ended without its end bookmark, or that the store
     /// rejected.
     pub(super) fn stream_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
         match end {

@@ -16,7 +16,6 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::transport::ResourceVersionMatch;
 
-/// Returns request options that select LIST requests instead of streaming lists.
 fn listing() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::List),
@@ -24,7 +23,6 @@ fn listing() -> RequestOptions {
     }
 }
 
-/// Returns request options that select streaming lists instead of LIST requests.
 fn streaming() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::Streaming),

@@ -22,10 +22,9 @@ use crate::{
 /// would save little time.
 const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
-/// Number of bytes after which no further event or list item is added to a decoding task.
+/// A decoding task receives no more events or list items after this number of bytes.
 ///
-/// Decoding tasks run in parallel to the task that reads the response. While a decoding task runs, another
-/// one starts only when this many undecoded bytes are waiting.
+/// While a decoding task runs, another one starts only when this number of undecoded bytes is waiting.
 const BATCH_BYTES: usize = 128 * 1024;
 
 /// Number of bytes that the task that reads the response decodes before it yields to other tasks.
@@ -33,7 +32,7 @@ const BATCH_BYTES: usize = 128 * 1024;
 /// Decoding and compressing small pods takes 50 µs per KiB, so the task yields after about 800 µs.
 const TURN_BYTES: usize = 16 * 1024;
 
-/// A received event or list item, with its object decoded if it contains one.
+/// A received event or list item, and its decoded object, if any.
 pub(super) struct Piece<K> {
     pub(super) frame: Frame,
     pub(super) decoded: Option<Decoded<K>>,
@@ -41,13 +40,12 @@ pub(super) struct Piece<K> {
     pub(super) received: Option<Instant>,
 }
 
-/// A received event or list item that is not decoded yet.
 struct Undecoded {
     frame: Frame,
     received: Option<Instant>,
 }
 
-/// A decoder that reuses a stored object of the same revision instead of decoding it again.
+/// A decoder that reuses stored objects whose revision is unchanged.
 #[derive_where(Clone)]
 struct Decoding<K> {
     decoder: Arc<Decoder<K>>,
@@ -57,11 +55,10 @@ struct Decoding<K> {
 /// A queue that decodes events and list items, and returns them in the order of arrival.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
-    /// Decoder for watch events after the initial list. It is used for the events that no parallel task
-    /// decodes.
+    /// Decoder for watch events after the initial list, if no parallel task decodes them.
     ///
-    /// These events need low latency, so this decoder does not compress objects. If the cache stores
-    /// compressed objects, the reflector compresses the objects later.
+    /// For low latency, this decoder does not compress objects. If the cache is packed, the reflector
+    /// compresses them later.
     at_once: Decoding<K>,
     /// Received events and list items that are not in a decoding task yet.
     waiting: VecDeque<Undecoded>,
@@ -128,8 +125,7 @@ where
         self.decoding.known = known;
     }
 
-    /// Stops the reuse of stored objects: from now on, an object is decoded even if the store contains it at
-    /// the same revision. Decoding tasks that have already started are not affected.
+    /// Stops the reuse of stored objects. Decoding tasks that have already started are not affected.
     pub(super) fn forget_known(&mut self) {
         self.decoding.known = None;
     }
@@ -158,8 +154,9 @@ where
         self.fill();
     }
 
-    /// Returns whether the caller should receive more bytes before it calls [`next`](Self::next), because the
-    /// waiting events and list items are too few for a parallel task.
+    /// Returns whether the caller should receive more bytes before the call of [`next`](Self::next).
+    ///
+    /// If so, the waiting events and list items are too few for a parallel task.
     pub(super) fn gathers(&self) -> bool {
         let waits = !self.waiting.is_empty() && self.ready.is_empty() && self.tasks.is_empty();
         waits && !self.is_due && !self.tasks.is_without()
@@ -168,7 +165,7 @@ where
     /// Requests that the waiting events and list items are decoded now, even if they are too few for a
     /// parallel task.
     ///
-    /// Until no event or list item is waiting, [`gathers`](Self::gathers) returns `false`.
+    /// [`gathers`](Self::gathers) then returns `false` until no event or list item is waiting.
     pub(super) fn decode_now(&mut self) {
         self.is_due = true;
     }
@@ -178,8 +175,8 @@ where
         self.ready.is_empty() && self.tasks.is_empty() && self.waiting.is_empty()
     }
 
-    /// Returns whether the caller may read more of the body now. If not, the caller must first remove events
-    /// or list items from the queue with [`next`](Self::next).
+    /// Returns whether the caller may read more of the body. If not, the caller must first call
+    /// [`next`](Self::next).
     pub(super) fn takes_more(&self) -> bool {
         let fills_next_batch = !self.tasks.is_empty() && self.waiting_bytes < BATCH_BYTES;
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)

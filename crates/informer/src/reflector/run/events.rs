@@ -99,7 +99,7 @@ where
         Ok(Some(revision))
     }
 
-    /// Returns an error if the addition of `object` to the store would exceed the limit `Limits::objects`.
+    /// Returns an error if `object` is new and the store already has more objects than `Limits::objects`.
     fn room_for(&self, object: &ObjectName) -> Result<(), Stop> {
         let limit = self.reflector.requests.limits().objects;
         let source = self.reflector.source;

@@ -26,9 +26,8 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Applies one event of a streaming list to `list`.
-    ///
-    /// If the event is the bookmark that ends the streaming list, returns the bookmark's revision.
+    /// Applies one event of a streaming list to `list`. If the event is the end bookmark, returns the
+    /// bookmark's revision.
     ///
     /// The store receives nothing until [`complete`](Self::complete) is called.
     pub(super) fn initial_event(
@@ -131,8 +130,8 @@ where
 
     /// Records that a streaming list ended before the store accepted its objects.
     ///
-    /// If the reflector sends a LIST next, the metrics report the streaming list and the LIST as one list,
-    /// and the end of the streaming list does not add to the consecutive failures.
+    /// If `next` is a LIST, the metrics report both lists as one. The end of the streaming list then does not
+    /// add to the consecutive failures.
     pub(super) fn end_initial_events(&mut self, unfinished: &List<K>, next: &Action) {
         if !matches!(next, Action::List { .. }) {
             self.meter.list_ended(unfinished.len(), false);

@@ -16,13 +16,13 @@ use crate::{
     transport::ListBudget,
 };
 
-/// The objects of a list in progress, which the reflector has not passed to the store yet.
+/// The objects of a list in progress.
 enum Staged<K> {
     /// Objects of a LIST, in the order of the responses.
     Listed(Vec<Object<K>>),
     /// Objects of a streaming list, by name.
     ///
-    /// The server can change and delete them until it sends the bookmark that ends the list.
+    /// Later events of the list can change or delete these objects.
     Streamed(BTreeMap<ObjectName, Object<K>>),
 }
 
@@ -35,12 +35,10 @@ pub(super) struct List<K> {
     /// Number of reported errors: objects that failed to decode or are not of the requested kind, and events
     /// of an unknown type.
     skipped: usize,
-    /// Epoch in which the list last reused a stored object instead of decoding a list item. `None` if the
-    /// list has reused no object.
+    /// Epoch in which the list last reused a stored object. `None` if the list has reused no object.
     ///
-    /// A new epoch starts when the reflector detects or suspects that the server was restored from a backup.
-    /// If this happens before the list ends, equal revisions may mean different states. A list that reused
-    /// objects is then discarded.
+    /// A new epoch starts when the server may have been restored from a backup. Equal revisions may then mean
+    /// different states. A list that reused objects in an earlier epoch is therefore discarded.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -73,10 +71,9 @@ impl<K> List<K> {
         }
     }
 
-    /// Records one request of the list, after the request has succeeded or failed.
+    /// Records a completed or failed request of the list.
     ///
-    /// `asked` is the time at which the request was sent, and `answered` is the time at which the response
-    /// headers arrived, or `None` if no headers arrived.
+    /// The request was sent at `asked`. The response headers arrived at `answered`; `None` if none arrived.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         self.steps.page(asked, answered);
     }
@@ -104,7 +101,6 @@ impl<K> List<K> {
         }
     }
 
-    /// Removes an object that a streaming list reports as deleted.
     pub(super) fn unstage(&mut self, name: &ObjectName) {
         if let Staged::Streamed(objects) = &mut self.staged {
             objects.remove(name);
@@ -118,9 +114,9 @@ impl<K> List<K> {
         }
     }
 
-    /// Returns the object of a decoding result, if it can be stored, and reports decoding errors.
+    /// Returns the decoded object if it can be stored, and reports errors.
     ///
-    /// If the decoder reused a stored object, records `epoch`, the current epoch, in [`List::known_in`].
+    /// If the decoder reused a stored object, records the current `epoch` in [`List::known_in`].
     pub(super) fn usable(
         &mut self,
         decoded: Decoded<K>,
@@ -173,11 +169,11 @@ impl<K: Send + Sync + 'static> List<K> {
     }
 }
 
-/// Returns the object of a decoding result, or `None` if the object can't be stored.
+/// Returns the decoded object, or `None` if the object can't be stored.
 ///
-/// An object can't be stored if its name, namespace or revision is invalid, or if it is not of the kind that
-/// the reflector requested. Any other object that failed to decode is returned without content. In all these
-/// cases, the function calls `skipped` with the error.
+/// An object can't be stored if its name, namespace or revision is invalid, or if its kind is not the
+/// expected one. Any other object that failed to decode is returned without content. In all these cases, the
+/// function calls `skipped` with the error.
 pub(super) fn usable<K>(
     decoded: Decoded<K>,
     report: &Reporter,

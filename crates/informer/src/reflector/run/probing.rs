@@ -1,8 +1,8 @@
-//! Sends probes: requests for one object that show whether the server has gone back to an earlier state.
+//! Sends probes: LIST requests for one object, before a watch is opened or while a watch is open.
 //!
-//! A server goes back to an earlier state if it is restored from a backup, for example. A probe is sent
-//! before a watch is opened or while a watch is open. A probe that is sent while a watch is open does not
-//! delay the events of the watch. The module does not decide when a probe is due.
+//! A probe shows whether the server has gone back to an earlier state, for example after a restore from a
+//! backup. A probe does not delay the events of an open watch. The module does not decide when a probe is
+//! due.
 
 use std::sync::Arc;
 
@@ -47,15 +47,15 @@ where
         }
     }
 
-    /// If the open watch requires a probe and none is pending, sends the probe or schedules it for later.
+    /// If the open watch requires a probe and none is pending, sends or schedules a probe.
     pub(super) fn begin_probe(&mut self, opened: &mut OpenWatch<K>) {
         if opened.probe.is_none() && self.machine.requires_probe() {
             opened.probe = self.watch_probe(Instant::now());
         }
     }
 
-    /// Sends the scheduled probe of an open watch if `answered` is `None`, because the probe is due then.
-    /// Otherwise, processes the response in `answered`.
+    /// Processes the response to the probe of an open watch. If `answered` is `None`, the scheduled probe is
+    /// due, and the function sends the probe.
     ///
     /// Returns [`Next::Ended`] if the response shows that the server may have returned to an earlier state.
     pub(super) fn probed(
@@ -72,8 +72,7 @@ where
         ended.map_or(Next::Nothing, Next::Ended)
     }
 
-    /// Returns the revision of the object `name` in the store. Returns `None` if the store does not contain
-    /// the object, or if another reflector delivered it.
+    /// Returns the revision of the object `name` in the store, if this reflector delivered the object.
     pub(super) fn cached(&self, name: &ObjectName) -> Option<ResourceVersion> {
         let (source, object) = self.reflector.store.known()?.known(name)?;
         (source == self.reflector.source).then(|| object.revision().clone())

@@ -38,7 +38,7 @@ pub(super) enum Ended {
     Overdue(transport::Error),
     /// The store did not accept a change within `TimeoutConfig::full_store`.
     StoreFull,
-    /// A LIST of one object (a probe) shows that the server may have gone back to an earlier state.
+    /// A LIST of one object shows that the server may have gone back to an earlier state.
     WentBack(transport::Error),
     /// A streaming list had no objects although the store has some. The server's watch cache may be
     /// incomplete, so a LIST must confirm that no objects exist.
@@ -59,7 +59,6 @@ impl Ended {
     }
 }
 
-/// Result of one call of [`Running::next`] while a watch is open.
 pub(super) enum Next<K> {
     Chunk(Bytes),
     BodyEnd(BodyEnd),
@@ -69,7 +68,6 @@ pub(super) enum Next<K> {
     Ended(Ended),
 }
 
-/// How a watch's response body ended.
 pub(super) enum BodyEnd {
     Closed,
     Failed(Ended),
@@ -91,8 +89,6 @@ pub(super) struct OpenWatch<K> {
     /// Objects that an unfinished streaming list has sent so far.
     list: Option<List<K>>,
     /// The probe that is scheduled or sent, if any.
-    ///
-    /// It checks whether the server still has the reflector's last revision.
     pub(super) probe: Option<WatchProbe>,
 }
 
@@ -111,8 +107,7 @@ impl<K> OpenWatch<K> {
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Returns the deadline of the next event or bookmark. It is never later than the time at which the
-    /// reflector closes the watch ([`outlived`](Self::outlived)).
+    /// Returns the deadline of the next event or bookmark, which is at most [`outlived`](Self::outlived).
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),
@@ -121,7 +116,6 @@ impl<K> OpenWatch<K> {
         silent.map_or(self.outlived(), |silent| silent.min(self.outlived()))
     }
 
-    /// Returns whether the deadline of the next complete event has passed.
     fn is_overdue(&self, machine: &Machine) -> bool {
         Instant::now() >= self.must_have_come(machine)
     }
@@ -354,10 +348,12 @@ where
         }
     }
 
-    /// Waits until a chunk of the response body arrives, an event is decoded, the body or the watch ends, or
-    /// some background work is done, such as sending a probe ([`Next::Nothing`]).
+    /// Waits for a chunk of the response body, a decoded event, or the end of the body or the watch.
     ///
-    /// `reads` is whether the call may read the response body. It must be `false` after the body has ended.
+    /// Returns [`Next::Nothing`] after background work, such as sending a probe.
+    ///
+    /// `reads` is whether the call may read the response body. After the end of the body, `reads` must be
+    /// `false`.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {
@@ -412,8 +408,10 @@ where
         }
     }
 
-    /// Queues the events in a chunk for decoding. Returns the reason to end the watch if the chunk contains
-    /// invalid data; the events before this data are still queued.
+    /// Queues the events in a chunk for decoding.
+    ///
+    /// If the chunk contains invalid data, returns the reason to end the watch. The events before the invalid
+    /// data are still queued.
     fn feed(&mut self, splitter: &mut WatchSplitter, chunk: Bytes) -> Option<Ended> {
         let received = self.meter.now();
         let mut frames = Vec::new();
@@ -424,8 +422,8 @@ where
 
     /// Sends the last revision to the store as a bookmark.
     ///
-    /// Called when a watch from this revision has been open for a second without an error. A server that does
-    /// not have the revision would have reported an error by then.
+    /// Called when a watch from this revision has been open for a second. By then, a server without this
+    /// revision would have reported an error.
     async fn confirm(&mut self) -> Result<(), Stop> {
         let revision = self.machine.last_revision().clone();
         self.hand_on(DeltaKind::Bookmark { revision }).await

@@ -16,7 +16,6 @@ use crate::{
     shared_informer::options::Keeping,
 };
 
-/// Configures `decoder` with the options in `keeping`.
 pub(super) fn decoder<K>(
     decoder: Decoder<K>,
     keeping: &Keeping<K>,

@@ -49,7 +49,7 @@ fn list(text: String) -> Answer {
     std::future::ready(Ok(body.into())).boxed()
 }
 
-/// Returns a watch response that sends `text`, then sends `later`, if any, after 30 seconds, and never ends.
+/// Returns a watch response that sends `text` and, after 30 seconds, `later`. The response never ends.
 fn watch(text: String, later: Option<String>) -> Answer {
     let later = stream::iter(later).then(|text| async {
         sleep(Duration::from_secs(30)).await;

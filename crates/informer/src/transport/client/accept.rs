@@ -38,7 +38,6 @@ pub(super) enum Wanted {
     Watch,
 }
 
-/// Returns whether the request accepts protobuf.
 pub(super) fn is_of_protobuf<B>(request: &http::Request<B>) -> bool {
     let accept = request.headers().get(http::header::ACCEPT);
     let accept = accept.map_or(&b""[..], http::HeaderValue::as_bytes);
@@ -46,7 +45,6 @@ pub(super) fn is_of_protobuf<B>(request: &http::Request<B>) -> bool {
 }
 
 impl Wanted {
-    /// Returns the value of the `Accept` header of the request.
     pub(super) fn accept(self, metadata_only: bool, encoding: Encoding) -> &'static str {
         let (json, protobuf) = match (metadata_only, self) {
             (true, Self::Watch) => (METADATA_ALONE, METADATA_ALONE_PROTOBUF),

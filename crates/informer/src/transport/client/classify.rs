@@ -12,7 +12,6 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Converts an error of a kube client to an [`Error`] with a [`Class`].
 pub(crate) fn classify(error: kube_client::Error) -> Error {
     if let kube_client::Error::Api(status) = &error {
         let body = serde_json::to_vec(status).unwrap_or_default();

@@ -3,8 +3,8 @@
 //!
 //! An HTTP/2 server limits the concurrent requests on a connection. hyper queues a request above the limit
 //! until an earlier request ends. If all earlier requests are watches, the queued request waits for minutes.
-//! client-go's transport opens another connection instead.
-//! A server or a proxy with a lower limit still delays the requests above its limit.
+//! client-go's transport opens another connection instead. A server or a proxy with a lower limit still
+//! delays the requests above this limit.
 //!
 //! Guarantees:
 //! - A request uses the first connection with fewer than [`OPEN_MAX`] open responses. If no connection has
@@ -42,7 +42,7 @@ struct Shared<S> {
     slots: Mutex<Vec<Slot<S>>>,
 }
 
-/// A connection's service, which sends requests, and the number of its open responses.
+/// A service with its own connection, and the number of open responses on this connection.
 struct Slot<S> {
     service: S,
     open: Arc<AtomicUsize>,

@@ -37,9 +37,9 @@ impl From<Error> for Rejected {
 
 /// Returns the encoding that a `ListWatch` of the type `K` requests by default.
 ///
-/// The default is protobuf for types of `k8s-openapi` and for types with only metadata, because the protobuf
-/// decoder has the fields of these types in its table of messages. The default is JSON for all other types,
-/// because the decoder drops fields that are not in the table.
+/// The default is protobuf for types of `k8s-openapi` and for types with only metadata. The protobuf decoder
+/// has a table with the fields of these types, and drops all other fields. For all other types, the default
+/// is therefore JSON.
 pub(super) fn default_encoding<K: Resource>() -> Encoding {
     let name = type_name::<K>();
     let pruned = name.strip_prefix("kube_informer::pruning::pruned::Pruned<");

@@ -25,10 +25,10 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::Mutex;
 use tower::{BoxError, Service};
 
-/// Maximum time that a request waits for the response to another request, which is sent first and alone.
+/// Maximum time that a request waits for the response to the first request.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Tower service that sends the first request alone. Other requests wait for its response, but at most for
+/// Tower service that sends the first request alone. Other requests wait for the response, but at most for
 /// [`WAIT_MAX`].
 ///
 /// After a request or a response body has failed, the next request counts as the first one.
@@ -40,19 +40,16 @@ pub(super) struct SingleFlight<S> {
 
 #[derive(Default)]
 struct Gate {
-    /// Whether requests are sent at once. If false, one request is sent alone. Other requests wait for its
-    /// response, but at most [`WAIT_MAX`].
+    /// Whether requests are sent at once. If `false`, one request is sent alone, and other requests wait.
     ///
-    /// The value is false at first. Response headers set it to true. A failed request or response body sets
-    /// it to false.
+    /// Response headers set the value to `true`. A failed request or response body sets the value to `false`.
     open: AtomicBool,
     /// Locked by the request that is sent alone while `open` is false, until its response headers arrive or
     /// the request fails. Other requests wait for the lock.
     first: Mutex<()>,
 }
 
-/// A response body. If the body fails, [`SingleFlight`] sends the next request alone: other requests wait for
-/// the response to this request.
+/// A response body. If the body fails, [`SingleFlight`] sends the next request alone.
 pub(super) struct Guarded<B> {
     inner: B,
     gate: Arc<Gate>,

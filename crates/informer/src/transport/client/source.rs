@@ -255,10 +255,9 @@ impl RotatingClientBuilder {
 }
 
 impl Rotation {
-    /// Returns the current client, which may still be in creation.
+    /// Returns the current client, whose creation may be unfinished.
     ///
-    /// If there is no client yet, or if the client must be replaced, first starts the creation of a new
-    /// client, which becomes the current one.
+    /// If there is no client, or the client must be replaced, first starts the creation of a new client.
     fn current(&self) -> Current {
         let now = Instant::now();
         let mut current = self.current.lock();
@@ -277,10 +276,10 @@ impl Rotation {
         new
     }
 
-    /// Schedules a replacement, at the time `at`, of the client that was created at `since`.
+    /// Schedules the replacement of the client that was created at `since`.
     ///
-    /// If a replacement is already scheduled, the earlier of the two times applies. Does nothing if the
-    /// current client was not created at `since`.
+    /// The replacement is due at `at`, or at an earlier time that is already scheduled. Does nothing if the
+    /// current client is a newer one.
     fn replace(&self, since: Instant, at: Instant) {
         if let Some(current) = &mut *self.current.lock()
             && current.since == since
@@ -292,8 +291,8 @@ impl Rotation {
     /// Schedules the replacement of `client`, because the certificate of `client` expires.
     ///
     /// The scheduled time is [`BEFORE_EXPIRY`] before the expiry, but at least [`REFUSED_MIN`] from now. The
-    /// minimum avoids a tight loop if new clients have certificates that have nearly expired. `since` is the
-    /// creation time of `client`. Does nothing if the time of the expiry is unknown.
+    /// minimum avoids a tight loop if the certificates of new clients have nearly expired. `since` is the
+    /// creation time of `client`.
     fn given_out(&self, since: Instant, client: &Client) {
         let Some(valid_until) = client.valid_until() else {
             return;

@@ -15,8 +15,7 @@
 use kube_client::{Client, Config, Error, client::ConfigExt};
 use rustls::{ClientConfig, crypto::CryptoProvider};
 
-/// Error for a TLS connection if the process has installed no crypto provider, and rustls was compiled
-/// without a crypto provider.
+/// Error for a TLS connection if a crypto provider is neither installed nor compiled in.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no crypto provider for TLS: enable feature `aws-lc-rs` or `ring` of kube-client, \
@@ -76,8 +75,7 @@ fn build<R: Rustls>(make: impl Fn() -> R) -> Result<Option<ClientConfig>, Error>
 /// `_make` is not called. Its return type `R` shows whether kube uses rustls ([`Rustls::BUILT_IN`]).
 ///
 /// # Errors
-/// Returns an error if kube uses rustls, the process has no crypto provider, and rustls was compiled without
-/// a crypto provider.
+/// Returns an error if kube uses rustls, and a crypto provider is neither installed nor compiled in.
 fn require_provider<R: Rustls>(_make: &impl Fn() -> R) -> Result<(), Error> {
     if !R::BUILT_IN || CryptoProvider::get_default().is_some() {
         return Ok(());
@@ -112,7 +110,7 @@ fn compiled_in() -> Option<CryptoProvider> {
 /// Return type of the stand-ins. A stand-in replaces a function of rustls or kube if a feature is disabled.
 ///
 /// The traits [`Provider`] and [`Rustls`] are implemented for this type and for the result types of the
-/// original functions. A caller can thus process the result of a stand-in or of an original function.
+/// original functions. A caller can therefore process either result.
 struct Absent;
 
 // The compiler calls a stand-in dead code if a feature shadows it.
@@ -140,8 +138,7 @@ mod ring {
 
 /// Converts the result of a `default_provider` function to an `Option`.
 ///
-/// The option is `None` if the provider's feature of rustls is disabled. The function is then a stand-in,
-/// which returns [`Absent`].
+/// The option is `None` if the provider's feature of rustls is disabled.
 trait Provider {
     fn provider(self) -> Option<CryptoProvider>;
 }

@@ -79,8 +79,7 @@ fn an_empty_token_is_no_token() {
     assert!(!pager.is_paginated());
 }
 
-/// Behavior of a simulated server, which returns a list in pages if the request sets `limit`, and otherwise
-/// in one page.
+/// Behavior of a simulated server, which returns a list in pages only if the request sets `limit`.
 #[derive(Clone, Debug)]
 struct Answers {
     objects: u32,

@@ -25,7 +25,7 @@ use crate::{
 static HELD: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicBool = AtomicBool::new(false);
 
-/// A ConfigMap that waits, fails or panics in serialization or deserialization, depending on its name.
+/// A ConfigMap whose name determines whether serialization or deserialization waits, fails or panics.
 #[derive(Debug)]
 struct Odd(ConfigMap);
 
@@ -144,8 +144,7 @@ impl World {
         self.snapshotter.load(Decoder::new(&(), None)).await
     }
 
-    /// Writes a store without objects to the snapshotter's file, after `change` has modified the header of
-    /// the store.
+    /// Writes a store without objects to the snapshotter's file. `change` modifies the header of the store.
     fn write(&self, change: impl FnOnce(&mut Header)) {
         let mut header = self.snapshotter.header(&snapshot(&[])).unwrap();
         change(&mut header);

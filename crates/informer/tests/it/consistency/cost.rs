@@ -1,5 +1,4 @@
-//! Tests which requests consistency checks send, when the checks run, and what follows if a request of a
-//! check fails.
+//! Tests the requests of consistency checks, the times of the checks, and checks whose requests fail.
 
 use expect_test::expect;
 use futures_core::future::BoxFuture;
@@ -15,7 +14,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::setting::{factory_builder, requests};
 
-/// Returns one line for each request of the consistency checks, with the request's options and status code.
+/// Returns the requests of the consistency checks, one per line, with options and status code.
 fn asked(server: &Server) -> String {
     let line = |request: &LoggedRequest| {
         let options = &request.options;

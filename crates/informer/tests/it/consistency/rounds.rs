@@ -60,10 +60,9 @@ impl Step {
     }
 }
 
-/// Executes the steps during consistency checks, and asserts that the cache finally equals the server's
-/// state.
+/// Executes the steps during consistency checks. Asserts that the cache finally equals the server's state.
 ///
-/// Returns the numbers of checks without a difference, of checks with a difference, and of failed checks.
+/// Returns three numbers: checks without a difference, checks with a difference, and failed checks.
 async fn churn(steps: Vec<Step>, by_key: bool) -> [u64; 3] {
     let server = Server::builder().seed([pod("p0"), pod("p1")]).build();
     let source = |namespace| ListWatch::<Pod>::new(server.client()).namespace(namespace);
@@ -105,10 +104,10 @@ proptest! {
     }
 }
 
-/// Each check except the eighth finds pod `b`, which no relist contains.
+/// Each check except check 8 finds pod `b`, which no relist contains.
 ///
 /// The informer relists after the checks 1, 2 and 4, so the pauses grow. It also relists after check 7, which
-/// finds another revision of `b`, and after check 9, because check 8 found no difference.
+/// finds another revision of `b`. It relists after check 9 because check 8 found no difference.
 #[tokio::test(start_paused = true)]
 async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pauses() {
     let kept = || body(list(5, "", &[item("a", 1)]));
@@ -233,11 +232,8 @@ async fn a_repeated_continue_token_fails_the_check() {
     informer.stop().await;
 }
 
-/// Tests that a check waits while a `DeltaFifo` contains deltas.
-///
-/// A `DeltaFifo` does not keep the order of changes to different objects. While the `DeltaFifo` contains
-/// deltas, the cache can be in a state that the server never had. A comparison would then find false
-/// differences.
+/// A `DeltaFifo` does not keep the order of changes to different objects. Until the `DeltaFifo` is empty, the
+/// cache can be in a state that the server never had.
 #[tokio::test(start_paused = true)]
 async fn a_check_waits_until_a_delta_fifo_is_empty() {
     for seed in 0..8 {

@@ -20,9 +20,7 @@ use tokio::time::sleep;
 use super::broken;
 use crate::setting::{Running, Trace, builder, labelled, listing, pod, requests, run};
 
-/// Sleeps for two seconds, so that the open watch does not count as failed if the test ends it afterwards.
-///
-/// A watch that ends without events in its first second counts as failed.
+/// Sleeps for two seconds, because a watch that ends without events in its first second counts as failed.
 async fn settle() {
     sleep(Duration::from_secs(2)).await;
 }

@@ -26,9 +26,7 @@ use tokio::{
 use super::GUARD;
 use crate::setting::{LONG, Trace, builder, factory_builder, pod, run};
 
-/// Starts a factory whose handler waits for a permit of the semaphore before it records a pod.
-///
-/// Returns while the handler waits.
+/// Starts a factory, and returns while its handler waits for a permit of the semaphore.
 async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore>, Trace) {
     let factory = factory_builder(server.client()).build();
     let (gate, trace) = (Arc::new(Semaphore::new(0)), Trace::default());

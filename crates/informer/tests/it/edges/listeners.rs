@@ -1,7 +1,4 @@
-//! Tests of the delivery of events to handlers.
-//!
-//! The tests cover full buffers, resync periods, handlers that are registered late, handlers with many
-//! events, and the waits for idle handlers and for the sync.
+//! Tests of handlers in corner cases, such as full buffers, late registration, and waits for idle handlers.
 
 use std::{
     num::NonZeroUsize,
@@ -34,10 +31,9 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// A queue that makes room in a handler's buffer during a call of `pop_batch` whose `room` is zero.
+/// A queue that unblocks the handler [`Stepping`] when `pop_batch` is called with a `room` of zero.
 ///
-/// If the handler [`Stepping`] is blocked and the queue is not empty, such a call unblocks the handler. The
-/// call returns after the handler has received its next event, which makes room in the buffer.
+/// The call returns after the handler has received the next event. The handler's buffer then has room.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,
@@ -80,14 +76,12 @@ impl Queue<Pod> for RoomMadeMeanwhile {
     }
 }
 
-/// Position of the event at which [`Stepping`] blocks: the third event, which is the first change after
-/// `Synced`.
+/// Number of the event at which [`Stepping`] blocks. This event is the first change after `Synced`.
 const HELD: usize = 3;
 
-/// A handler that blocks in event number [`HELD`] until the queue [`RoomMadeMeanwhile`] unblocks the handler.
-/// Meanwhile, the buffer of the handler fills.
+/// A handler that blocks at event number [`HELD`] until the queue [`RoomMadeMeanwhile`] unblocks the handler.
 ///
-/// When the handler receives the next event, it notifies the queue, which waits for this notification.
+/// At the next event, the handler notifies the queue.
 struct Stepping {
     heard: watch::Sender<usize>,
     let_go: mpsc::Receiver<()>,

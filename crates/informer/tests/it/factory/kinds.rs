@@ -1,5 +1,4 @@
-//! Tests of informers for kinds that are only known at run time: validation of a kind, discovery, and
-//! informers for all kinds of a server.
+//! Tests of informers for kinds that are only known at run time, including validation and discovery of kinds.
 
 use std::collections::BTreeSet;
 

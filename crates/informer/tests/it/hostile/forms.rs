@@ -88,9 +88,7 @@ impl Hostile {
             .into()
     }
 
-    /// Returns the event at index `behind` of all events since the start of the server.
-    ///
-    /// If the event has not been recorded yet, waits for it.
+    /// Waits until the watch event at index `behind` exists, and returns this event.
     async fn next(self, behind: usize) -> Bytes {
         loop {
             let changed = self.0.changed.notified();
@@ -347,7 +345,7 @@ async fn a_hostile_server_produces_the_same_cache_in_every_form() {
 
 const GUIDE: &str = include_str!("../../../guide.md");
 
-/// Returns the first cell of each row of the table in `guide.md` that compares the types of caches.
+/// Returns the first cell of each row of the table of cache types in `guide.md`.
 fn rows_of_the_guide() -> Vec<&'static str> {
     let table = GUIDE
         .lines()

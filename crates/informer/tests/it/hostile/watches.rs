@@ -1,5 +1,4 @@
-//! Tests of watches that receive data without end, of caches that reach their maximum number of objects, and
-//! of watch events that the informer cannot apply to its cache.
+//! Tests of endless watches, of full caches, and of watch events that the informer cannot apply to its cache.
 
 use std::time::Duration;
 

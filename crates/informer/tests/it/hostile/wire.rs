@@ -1,5 +1,6 @@
-//! Tests of hostile HTTP responses, sent by a TCP server on the loopback interface: heads, bodies and
-//! discovery responses that never end, invalid header fields, and redirects.
+//! Tests of hostile HTTP responses from a TCP server on the loopback interface.
+//!
+//! Examples are responses that never end, invalid header fields, and redirects.
 
 use std::{
     net::SocketAddr,
@@ -131,7 +132,7 @@ async fn a_retry_after_that_is_not_a_number_of_seconds_is_ignored() {
     }
 }
 
-/// Returns an HTTP/2 frame without flags, of type `kind` on the stream `stream`.
+/// Returns an HTTP/2 frame without flags.
 #[cfg(feature = "http2")]
 fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();

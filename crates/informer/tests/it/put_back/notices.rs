@@ -1,5 +1,4 @@
-//! The test cases for a restored server. Each case is a response or an event by which an informer detects or
-//! suspects that the server was restored to an older state.
+//! The test cases for a restored server. Each case is a response or an event that can reveal the restore.
 
 use std::time::Duration;
 
@@ -13,8 +12,7 @@ pub(super) struct Notice {
     pub(super) what: &'static str,
     /// The events of the first watch, which starts at revision 5, and how the watch ends.
     pub(super) watch: (String, Then),
-    /// Returns the server's responses to the requests after the first watch request and before the list that
-    /// the informer applies.
+    /// Returns the responses between the first watch and the list that the informer applies.
     pub(super) answers: fn() -> Vec<Answer>,
     /// Possible revisions of the list that the informer applies. A test run uses one of these revisions.
     pub(super) revisions: &'static [u64],

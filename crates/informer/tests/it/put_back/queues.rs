@@ -1,4 +1,4 @@
-//! Builders of informers with each type of queue, for tests that run once per type.
+//! Builders of informers with each type of queue.
 
 use std::collections::VecDeque;
 
@@ -13,8 +13,6 @@ use kube_informer::{
 pub(super) const QUEUES: usize = 5;
 
 /// Returns one informer builder for each type of queue, with the name of the type.
-///
-/// The argument `informer` is the function that creates each builder.
 pub(super) fn over_each_queue(
     informer: impl Fn() -> Builder<Pod>,
 ) -> [(&'static str, Builder<Pod>); QUEUES] {

@@ -1,5 +1,4 @@
-//! Tests of the log lines of a reflector: its start and stop, lists that take more than ten seconds, and the
-//! objects of another kind that the reflector skips.
+//! Tests of a reflector's log lines: its start and stop, slow lists, and skipped objects of another kind.
 
 use super::*;
 

@@ -65,7 +65,7 @@ async fn a_store_slower_than_the_watch_timeout_is_not_a_connection_failure() {
     }
 }
 
-/// A source whose watches always have another event ready. Notifies the test when it sends its tenth event.
+/// A source whose watches always have another event ready. It notifies the test at its tenth event.
 #[derive(Clone)]
 struct Torrent {
     lists: Script,
@@ -164,7 +164,7 @@ async fn the_status_reports_the_progress_of_a_list() {
 
 /// A source whose watches deliver no events, and end later than requested.
 ///
-/// The `Duration` is the time from the requested timeout to the end of the watch.
+/// The `Duration` is the delay after the requested timeout.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {

@@ -1,7 +1,6 @@
 //! Tests of streaming lists against the embedded server.
 //!
-//! The tests cover streaming lists that complete, that the server rejects, that break, and that lose the
-//! bookmark at their end.
+//! The tests cover streaming lists that complete, are rejected, break, or lack the bookmark at their end.
 
 use std::sync::{
     Arc,
@@ -13,7 +12,7 @@ use kube_informer::queue::{DeltaFifo, InOrder};
 use super::*;
 use crate::setting::factory_builder;
 
-/// Returns the lines of [`requests`], each followed by the word `streaming` if it is a streaming list.
+/// Returns the lines of [`requests`]. The line of a streaming list also contains the word `streaming`.
 fn asked(server: &Server) -> String {
     let show = |options: &kube_informer_apiserver::ListOptions| match options.send_initial_events {
         Some(true) => " streaming",

@@ -1,6 +1,8 @@
-//! Tests of warm starts with an unusable or outdated saved store. An informer ignores a saved store that is
-//! damaged, or that belongs to another server, scope, kind or program version, and reports the reason. If the
-//! saved revision has expired, the informer uses the saved objects and then lists again.
+//! Tests of warm starts with an unusable or outdated saved store.
+//!
+//! An informer ignores and reports a saved store that is damaged. The same applies to the saved store of
+//! another server, scope, kind or program version. If the saved revision has expired, the informer uses the
+//! saved objects and then lists again.
 
 mod identity;
 

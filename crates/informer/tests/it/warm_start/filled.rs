@@ -1,5 +1,6 @@
-//! Tests that a warm start stores the saved objects in the cache before the first watch, and that the
-//! informer syncs with every type of queue and with slow handlers.
+//! Tests that a warm start stores the saved objects in the cache before the first watch.
+//!
+//! The informer must then sync with every type of queue, even if a handler is blocked.
 
 use std::{num::NonZeroUsize, sync::OnceLock};
 

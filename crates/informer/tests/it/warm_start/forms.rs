@@ -67,7 +67,7 @@ impl Resource for Tallied {
     }
 }
 
-/// Runs an informer until it has synced, then stops it. The informer saves its objects when it stops.
+/// Runs an informer until the sync, and then stops the informer, which saves its objects.
 ///
 /// Calls `look` after the stop, and returns the [`WarmStart`] from the informer's status.
 async fn start(builder: Builder<Tallied>, look: impl FnOnce(Lister<Tallied>)) -> Option<WarmStart> {

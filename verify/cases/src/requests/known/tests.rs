@@ -1,4 +1,4 @@
-//! Tests that the intentional differences between two servers are recognized, and that others are not.
+//! Tests that exactly the intentional differences between two servers are recognized.
 //!
 //! The tests compare constructed answers, and run no server.
 

@@ -1,10 +1,7 @@
 //! Parses the text of the requests that a reflector sent after one operation of a test sequence.
 //!
-//! An operation changes objects or injects faults. Its answer is a text with all requests that followed, and
-//! the content of the store. Each request is parsed into its parameters, its result, and the kind of the
-//! pause before it.
-//!
-//! This module does not compare the requests of client-go and the library.
+//! The answer of an operation is a text with all requests that followed, and the content of the store. Each
+//! request is parsed into its parameters, its result, and the kind of the pause before it.
 
 use super::super::THEN;
 use crate::component::Moment;
@@ -40,10 +37,10 @@ pub(super) struct Request<'a> {
     pub(super) pause: Pause,
     pub(super) asked: &'a str,
     pub(super) outcome: &'a str,
-    /// The previous request of the same turn, and its result. `None` for the first request of a turn. A
-    /// probe during an open watch does not count as the previous request.
+    /// The previous request of the same turn, and the result of that request. `None` for the first request of
+    /// a turn. Probes during an open watch do not count.
     ///
-    /// A turn is a part of an operation, after which virtual time passes. An operation has one or two turns.
+    /// A turn is a step of an operation, after which virtual time passes.
     pub(super) before: Option<(&'a str, &'a str)>,
     pub(super) turn: usize,
     /// Whether the library may send the request without a pause, as after an expired watch.
@@ -70,10 +67,10 @@ pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
 
 /// Returns whether a pause with the text `label` can be the backoff delay `nth`, counted from 0.
 ///
-/// A backoff delay is random between a minimum and twice this minimum. The minimum is 0.8 s for the first
+/// A backoff delay is random between a minimum and twice the minimum. The minimum is 0.8 s for the first
 /// delay, doubles with each further delay, and is at most 30 s.
 ///
-/// `label` stands for a range of pauses: 0.8 for at most 1.6 s, 1.6 for more than 1.6 s and at most 3.2 s,
+/// `label` stands for a range of pauses: `0.8` for pauses up to 1.6 s, `1.6` for longer pauses up to 3.2 s,
 /// and so on.
 fn is_nth(label: &str, nth: usize) -> bool {
     const LABELS: [&str; 6] = ["0.8", "1.6", "3.2", "6.4", "12.8", "25.6"];
@@ -139,9 +136,8 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
 
 /// Returns whether the library may send a request without a pause.
 ///
-/// True after an expired watch, and after a streaming list that ended too early. `before` is the previous
-/// request of the same turn, with its outcome. `None` stands for the first request of a turn. The result is
-/// then whether the operation `verb` sends a 410 error to the open watch.
+/// True after an expired watch, and after a streaming list that ended too early. For the arguments, see
+/// [`has_expired`].
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
     is_closed || has_expired(verb, before)
@@ -149,8 +145,8 @@ fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
 
 /// Returns whether a request follows a watch that failed because its revision had expired (410 Gone).
 ///
-/// `before` is the previous request of the same turn, with its outcome. `None` stands for the first request
-/// of a turn. The result is then whether the operation `verb` sends a 410 error to the open watch.
+/// `before` is the previous request of the same turn, with its outcome. If `before` is `None`, returns
+/// whether the operation `verb` sends a 410 error to the open watch.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {
@@ -161,8 +157,7 @@ fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
 
 /// Returns whether the request `before` failed because the server or a proxy was unavailable.
 ///
-/// `None` stands for the open watch before the first request of a turn. The result is then whether the
-/// operation `verb` breaks the connection of this watch.
+/// If `before` is `None`, returns whether the operation `verb` breaks the connection of the open watch.
 fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     match before {
         None => LOSE.contains(&verb),
@@ -232,12 +227,11 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     last.next() == Some("elsewhere")
 }
 
-/// For each request that the library sent after the current operation, returns whether a probe (a LIST with
-/// `limit=1`) is permitted at this position.
+/// Returns for each of the library's requests after the current operation whether a probe (a LIST with
+/// `limit=1`) is permitted in this place.
 ///
 /// Probes are permitted after a watch is closed, loses its connection, or fails because the server is
-/// unavailable. The next list or probe ends the permission, unless the server is unavailable for this
-/// request too.
+/// unavailable. The next list or probe ends the permission, unless the server is unavailable again.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

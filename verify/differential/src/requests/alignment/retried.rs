@@ -1,7 +1,4 @@
 //! Counts the requests with which client-go and the library continue after a rejected watch.
-//!
-//! This module does not decide which intentional difference (divergence) explains these requests. The rules
-//! of the parent module decide this.
 
 use super::{
     Pair,
@@ -9,14 +6,14 @@ use super::{
 };
 
 impl<'a> Pair<'a> {
-    /// Counts the requests that follow a rejected watch, up to and including the request that opens a watch
-    /// or a streaming list.
+    /// Counts the requests after a rejected watch. The last counted request opens a watch or a streaming
+    /// list.
     ///
     /// Returns the number of client-go's requests from index `i`, and the number of the library's requests
     /// from index `j`. Also returns whether the library's requests include a probe (a LIST with `limit=1`).
     ///
-    /// Returns `None` if the two series of requests do not follow the same rejected watch, or if a request
-    /// has an unexpected pause or outcome.
+    /// Returns `None` if the requests do not follow the same rejected watch, or if a pause or an outcome is
+    /// unexpected.
     pub(super) fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
         let (refused, outcome) = self.begins_again(i, j)?;
         let (ours, probed) = self.watched_again(j, refused, outcome)?;
@@ -42,14 +39,13 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// Returns the number of requests with which the library retries the watch `refused`. Also returns
-    /// whether these requests include a probe (a LIST with `limit=1`).
+    /// Returns the number of requests with which the library retries the watch `refused`, from index `j`.
+    /// Also returns whether these requests include a probe (a LIST with `limit=1`).
     ///
-    /// `outcome` is the response with which the server rejected the watch. The count starts at index `j`,
-    /// and ends with the retry that succeeds. If the revision of a retry has expired, the count ends with
-    /// the relist.
+    /// `outcome` is the response that rejected the watch. The count ends with the successful retry. If the
+    /// revision of a retry has expired, the count ends with the relist.
     ///
-    /// Returns `None` if the library sends any other request, or if the server sends any other response.
+    /// Returns `None` after any other request or response.
     pub(super) fn watched_again(
         &self,
         j: usize,
@@ -78,11 +74,10 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Returns the number of requests of the relist that begins at the index `at` of [`Pair::ours`], up to
-    /// the open watch.
+    /// Counts the requests of the relist that begins at index `at` of [`Pair::ours`], including the watch.
     ///
-    /// A streaming list is one request, because it continues as a watch. Any other relist has one request
-    /// for each page, and one for the watch. Returns `None` if no successful relist begins at the index.
+    /// A streaming list is one request, because it continues as a watch. Any other relist has one request for
+    /// each page, and one for the watch. Returns `None` if no successful relist begins at the index.
     fn relisted(&self, at: usize) -> Option<usize> {
         let list = self.ours.get(at)?;
         let is_due = list.is_free || list.pause == Pause::Backoff;

@@ -7,8 +7,7 @@ use crate::sequence::{Answer, Operation, Sequence, Step};
 /// The name of a test operation, and the requests that client-go and the library send after it.
 type Told<'a> = (&'static str, &'a str, &'a str);
 
-/// Returns the names of the intentional differences from client-go that occurred, and whether the stores may
-/// differ after the requests.
+/// Returns the names of the divergences, and whether the stores may differ after the requests.
 ///
 /// Returns `None` if a difference is unexplained.
 fn accepted(told: &[Told<'_>]) -> Option<(Vec<&'static str>, bool)> {

@@ -72,8 +72,8 @@ impl Script<'_> {
     /// Appends one field to `bytes`, the encoding of a message with a special JSON form such as
     /// [`Form::Time`].
     ///
-    /// The table of messages does not list the fields of such a message, so this function selects the field
-    /// by `form`.
+    /// The table of messages does not list the fields of such messages. The form determines the field
+    /// instead.
     fn special(&mut self, form: Form, bytes: &mut Vec<u8>) {
         match form {
             Form::Time | Form::MicroTime => {

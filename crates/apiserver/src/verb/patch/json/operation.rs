@@ -14,7 +14,6 @@ use crate::object::json_type;
 use crate::status::ApiError;
 use crate::verb::patch::{decoding, parse_json};
 
-/// One operation of a JSON patch.
 pub(crate) struct Operation(Members);
 
 /// The texts of an operation's members. The text of a member that is null is `None`.
@@ -24,9 +23,9 @@ type Members = BTreeMap<String, Option<Box<RawValue>>>;
 ///
 /// # Errors
 ///
-/// Returns a 400 error if the body is not valid JSON, or if it is not an array of objects. Also returns a 400
-/// error if `op`, `path` or `from` is not a string, unless `directive` is `Ignore`. Null is accepted instead
-/// of the array, an object or a string. Returns a 413 error if the patch has too many operations.
+/// Returns a 400 error if the body is not a JSON array of objects. Also returns a 400 error if `op`, `path`
+/// or `from` is not a string, unless `directive` is `Ignore`. Null is accepted instead of the array, an
+/// object or a string. Returns a 413 error if the patch has too many operations.
 pub(in crate::verb::patch) fn parse(
     body: &[u8],
     directive: Directive,
@@ -99,7 +98,7 @@ fn check_types(patch: &Value, validates: bool) -> Result<(), String> {
 }
 
 impl Operation {
-    /// Returns a member that must be a string, or `None` if it is missing or has another type.
+    /// Returns a string member, or `None` if the member is missing or has another type.
     pub(super) fn text(&self, member: &str) -> Option<String> {
         let raw = self.0.get(member)?.as_deref()?;
         serde_json::from_str(raw.get()).ok()
@@ -110,7 +109,7 @@ impl Operation {
         self.0.get("value")?.as_deref()
     }
 
-    /// Returns the value, which is null if it is missing.
+    /// Returns the value. A missing value is null.
     pub(super) fn value(&self) -> Result<Value, Failure> {
         let Some(raw) = self.raw() else {
             return Ok(Value::Null);

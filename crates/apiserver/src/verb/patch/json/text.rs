@@ -14,8 +14,7 @@ use serde_json::{Number, Value};
 /// Returns whether the JSON text `sent` equals `value`.
 ///
 /// Two objects are equal if they have equal members, in any order. Two lists are equal if they have equal
-/// items in the same order. A string or a number is equal only if its text in `sent` is the text that Go's
-/// `encoding/json` writes for `value`. For example, the text `10.0` does not equal the number 10.
+/// items in the same order.
 pub(super) fn equal(value: &Value, sent: &RawValue) -> bool {
     let text = sent.get();
     match value {

@@ -241,10 +241,9 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
 
 /// Returns the list that Kubernetes uses to place the items that `$setElementOrder` does not name.
 ///
-/// Without a merge key, the list is `original`. With a merge key, the list contains the items of `original`
-/// that `patch` does not delete, and then new items of `patch`. As in Kubernetes, the list is never longer
-/// than `original`, and further new items are omitted. If `patch` contains the marker `$patch: replace`, the
-/// list contains no new items.
+/// Without a merge key, the list is `original`. With a merge key, the list contains the kept items of
+/// `original`, and then new items of `patch`. As in Kubernetes, the list is never longer than `original`, and
+/// further new items are omitted. With the marker `$patch: replace`, the list contains no new items.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -272,9 +271,7 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
 /// `places` contains the positions of items in the order that the patch requires, and `server_places` the
 /// positions in the stored order. Both maps have the [`identity`] of an item as key.
 ///
-/// Items in `places` are sorted by `places`, and the remaining items by `server_places`. Each remaining item
-/// is inserted before the first item of `places` that has a greater position in `server_places`. If there is
-/// no such item, the remaining item is placed at the end.
+/// The documentation of this module describes the resulting order.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,

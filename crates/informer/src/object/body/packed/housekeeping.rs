@@ -47,14 +47,12 @@ fn is_pending<K>(object: &Object<K>) -> bool {
     body(object).is_some_and(PackedBody::is_pending)
 }
 
-/// Compresses an object's bytes if they were stored uncompressed for later compression.
 fn pack_now<K>(object: &Object<K>) {
     if let Some(packed) = body(object) {
         packed.pack_now();
     }
 }
 
-/// Compresses an object's bytes with the newest dictionary.
 fn repack<K>(object: &Object<K>) {
     if let Some(packed) = body(object) {
         packed.repack();
@@ -76,8 +74,7 @@ enum Walk {
 /// Progress of compressing the store's objects again with the newest dictionary.
 #[derive(Default)]
 struct Repacking {
-    /// Number of dictionaries that had been created when the repacking started. If the number has increased
-    /// since then, a newer dictionary exists.
+    /// Number of dictionaries that had been created when the repacking started.
     generation: u64,
     walk: Walk,
     /// Whether to iterate over the store a second time, for objects added during the first iteration.
@@ -136,10 +133,8 @@ struct Pending<K> {
 }
 
 impl<K: Send + Sync + 'static> Pending<K> {
-    /// Creates an empty collection of uncompressed objects.
-    ///
-    /// Must be called on the runtime that will run the compression tasks, because this method reads the
-    /// number of the runtime's worker threads.
+    /// Must be called on the runtime that will run the compression tasks. The method reads the number of
+    /// worker threads of the current runtime.
     fn new() -> Self {
         Self {
             unpacked: Unpacked(Vec::new()),
@@ -186,7 +181,7 @@ struct Packer<K> {
 }
 
 impl<K: Send + Sync + 'static> Packer<K> {
-    /// Creates the background work for one store. Must be called on the tokio runtime that will run the work.
+    /// Must be called on the tokio runtime that will run the background work.
     fn new(decoder: Arc<PackedDecoder<K>>) -> Self {
         Self {
             decoder,
@@ -195,12 +190,7 @@ impl<K: Send + Sync + 'static> Packer<K> {
         }
     }
 
-    /// Creates a dictionary if one is due. If there is a new dictionary, compresses the objects of `staged`
-    /// with it.
-    ///
-    /// A dictionary is due only if the cache has received enough objects. `more_comes` is true if more
-    /// objects of the current list follow; the required number of objects is then higher. `staged` returns
-    /// the objects of this list that were received so far.
+    /// Does the work of [`Housekeeping::decoded`].
     ///
     /// Later calls of [`step`](Housekeeping::step) compress the objects in the store with the new dictionary.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {

@@ -1,10 +1,10 @@
 //! [`Packing`] compresses the bytes of an informer's objects, which are JSON or protobuf.
 //!
-//! An object is compressed with a dictionary of sampled objects, or with its base, which is another object
+//! An object is compressed with a dictionary of sampled objects, or with a base. A base is another object
 //! with the same labels. Objects stay uncompressed until there are enough samples for the first dictionary.
 //! Another dictionary is made when new objects no longer compress well with the current one. At most two
-//! dictionaries are in use: a third one is made only after all objects that use the oldest one have been
-//! compressed again or dropped.
+//! dictionaries are in use. A third dictionary is made only after no object uses the oldest dictionary
+//! anymore.
 //!
 //! Guarantees: an object that can't be compressed is stored uncompressed. No object is rejected or lost.
 
@@ -29,7 +29,6 @@ use crate::object::UidHash;
 /// Default number of objects for one dictionary.
 pub(super) const SAMPLES: usize = 256;
 
-/// Compresses the objects of one informer, and creates the dictionaries.
 pub(super) struct Packing {
     /// Number of objects that each dictionary requires. [`Samples::are_enough`] and [`Samples::are_spread`]
     /// describe the exact conditions.
@@ -48,10 +47,9 @@ struct Learning {
     generation: u64,
 }
 
-/// The properties of an object, other than its bytes, that determine how the object is compressed.
+/// Uid of an object, and the [base](DeltaBase) for the object's label set.
 ///
-/// They are the uid of the object, and the base for the object's labels. A base is an object. Other objects
-/// with the same labels can be stored as their differences from the base.
+/// Both determine, together with the object's bytes, how the object is compressed.
 #[derive(Clone, Copy)]
 pub(super) struct Kin<'a> {
     pub(super) uid: UidHash,
@@ -118,7 +116,7 @@ impl Packing {
         packed
     }
 
-    /// Compresses an object again with the current dictionary, and returns whether its bytes changed.
+    /// Compresses an object again with the current dictionary, and returns whether the stored bytes changed.
     pub(super) fn repack(&self, packed: &mut Packed, kin: Kin<'_>) -> bool {
         let current = self.current.load();
         let Some(current) = &*current else {
@@ -234,7 +232,6 @@ impl Learning {
         self.samples.as_ref().is_some_and(are_due) && self.previous.strong_count() == 0
     }
 
-    /// Removes and returns the samples if a dictionary is due.
     fn take_due(&mut self, objects: usize, more_comes: bool) -> Option<Samples> {
         if self.is_due(objects, more_comes) {
             self.samples.take()
@@ -245,7 +242,6 @@ impl Learning {
 }
 
 impl Packed {
-    /// Stores the encoded bytes of an object uncompressed.
     pub(super) fn as_it_is(object: &[u8]) -> Self {
         Self::Uncompressed(object.into())
     }

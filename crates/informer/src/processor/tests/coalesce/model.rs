@@ -14,8 +14,8 @@ enum Step {
     Put(usize),
     Delete(usize),
     /// Applies a list. The first array selects the objects of [`NAMES`] that the list contains. The second
-    /// array selects which of these objects have the same revision in the list as in the cache, if the cache
-    /// contains them. The other objects in the list have a new revision.
+    /// array selects the listed objects that keep their cached revision, if any. The remaining listed objects
+    /// have a new revision.
     List([bool; 4], [bool; 4]),
     Resync,
     Synced,
@@ -33,7 +33,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A listener's buffer, and the last delivered revision of each object.
 struct Listener {
     buffer: Arc<Buffer<Pod>>,
     taken: Option<Expansion<Pod>>,

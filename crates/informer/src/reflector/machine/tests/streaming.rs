@@ -200,8 +200,8 @@ async fn an_open_streaming_list_does_not_count_as_health_before_its_end() {
 /// Passes events of a streaming list to the state machine, and returns the deadline of the list.
 ///
 /// The server must send the bookmark that ends the list before the deadline. The deadline is in seconds after
-/// the response headers. An element of `events` contains the seconds since the previous event, the type, the
-/// revision, and whether the list sends the object for the first time.
+/// the response headers. Each element of `events` contains the seconds since the previous event, the type,
+/// the revision, and whether the object is new in the list.
 fn deadline(events: &[(u64, FrameKind, &str, bool)]) -> f64 {
     let mut machine = Machine::new(streaming(), fastrand::Rng::with_seed(7));
     let requested = Instant::now();

@@ -1,8 +1,8 @@
 //! Tests watch events that are older than the newest revision that the store has accepted.
 //!
-//! If such an event is also older than the same object in the cache, the server has gone back to an earlier
-//! state. Otherwise, the reflector sends a probe, which is a request that shows whether the server has gone
-//! back. After each list, the reflector sends a probe only for the first such event.
+//! If the cache has a newer state of the event's object, the server has gone back to an earlier state.
+//! Otherwise, the reflector sends a probe, which shows whether the server has gone back. After each list, the
+//! reflector sends a probe only for the first such event.
 
 use super::*;
 use crate::object::Epoch;

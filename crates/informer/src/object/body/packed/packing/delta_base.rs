@@ -1,9 +1,9 @@
 //! [`DeltaBase`] compresses an object as its differences from another object with the same labels.
 //!
-//! Objects with equal labels usually come from one template, such as the pods of a `ReplicaSet`. A protobuf
-//! pod that is compressed this way has about half of the bytes of the same pod compressed with a dictionary,
-//! and reading it takes a tenth of the time. A JSON pod has about 0.7 of the bytes, and reading it takes a
-//! third of the time. Both times apply only if the base is still decompressed from a recent use.
+//! Objects with equal labels usually come from one template, such as the pods of a `ReplicaSet`. Compared
+//! with dictionary compression, a protobuf pod needs about half of the bytes, and a tenth of the time to
+//! read. A JSON pod needs about 0.7 of the bytes, and a third of the time. Both times apply only if the base
+//! is still decompressed from a recent use.
 //!
 //! The module does not decide how an object is stored. [`Packing`](super::Packing) compares the sizes of the
 //! compressed forms and selects one.
@@ -32,8 +32,7 @@ pub(super) const MISSES: u8 = 4;
 /// [`MISSES`] for the definition of a miss.
 const MISSES_MAX: u8 = 3 * MISSES;
 
-/// An object is not a miss ([`MISSES`]) if its compressed size is at most its uncompressed size divided by
-/// this value.
+/// An object is never a miss ([`MISSES`]) if compression divides the object's size by this value or more.
 ///
 /// Without this rule, only the compressed size of the base would determine the limit for a miss. That size is
 /// only a few bytes if the base is a sample in the dictionary. Every object would then be a miss.
@@ -107,7 +106,6 @@ impl BaseOfLabels {
         }
     }
 
-    /// Makes `base` the base for later objects.
     pub(super) fn set(&self, base: &Arc<DeltaBase>) {
         self.0.lock().base = Arc::downgrade(base);
     }
@@ -151,12 +149,11 @@ impl DeltaBase {
         self.bytes.len()
     }
 
-    /// Returns the size limit above which an object that is compressed with the base is a miss ([`MISSES`]).
-    /// `length` is the uncompressed size of the object. Both sizes are in bytes.
+    /// Returns the size in bytes above which a compressed object is a miss ([`MISSES`]). `length` is the
+    /// object's uncompressed size.
     ///
-    /// The limit is three quarters of the size that the object would probably have after compression with the
-    /// dictionary. That size is estimated with the compression ratio of the base. The limit is at least
-    /// `length` divided by [`SMALL`].
+    /// The limit is three quarters of the estimated size after compression with the dictionary. The estimate
+    /// uses the compression ratio of the base. The limit is at least `length` divided by [`SMALL`].
     pub(super) fn expected(&self, length: usize) -> usize {
         let by_dictionary = 3 * self.bytes.len() * length / (4 * self.length.max(1));
         by_dictionary.max(length / SMALL)
@@ -215,7 +212,6 @@ impl DeltaBase {
     }
 }
 
-/// Returns the first `length` bytes of `room`, which grows if it is shorter.
 fn sized(room: &mut Vec<u8>, length: usize) -> &mut [u8] {
     if room.len() < length {
         room.resize(length, 0);
@@ -226,8 +222,7 @@ fn sized(room: &mut Vec<u8>, length: usize) -> &mut [u8] {
 impl UnpackedBases {
     /// Removes and returns the entry that contains `base` in uncompressed form.
     ///
-    /// If there is no such entry, removes and returns another entry, so that its buffers can be reused. If
-    /// there are no entries, returns a new one.
+    /// Without such an entry, returns an entry whose buffers can be reused, or a new entry.
     fn take(&self, base: &Arc<DeltaBase>) -> Unpacked {
         let mut idle = self.0.lock();
         let held = idle.iter().rposition(|unpacked| unpacked.holds(base));

@@ -101,7 +101,7 @@ impl Dictionary {
         compressed
     }
 
-    /// Decompresses `bytes`, and returns the result of calling `read` with the decompressed bytes.
+    /// Decompresses `bytes`, and calls `read` with the result.
     ///
     /// Returns `None` without calling `read` if `bytes` can't be decompressed to exactly `length` bytes.
     pub(super) fn decompressed<T>(

@@ -22,7 +22,7 @@ const SEEN_BYTES: usize = 8 * 1024 * 1024;
 /// Minimum number of objects in a dictionary of large objects.
 const OBJECTS_OF_BYTES: usize = 64;
 
-/// Factor by which the number of objects required for a dictionary is higher during a list than after it.
+/// Factor for the number of objects that a dictionary requires during a list.
 ///
 /// With more objects, the samples come from more workloads, which saves 9 % of memory for pods.
 const SPREAD: usize = 4;
@@ -70,11 +70,10 @@ impl Samples {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the added objects have enough bytes in total for a dictionary, so that fewer of them
-    /// are required.
+    /// Returns whether the added objects are so large that fewer of them are enough for a dictionary.
     ///
-    /// They must have at least [`SEEN_BYTES`] bytes. Their number must be at least the smaller of `objects`
-    /// and [`OBJECTS_OF_BYTES`].
+    /// Requires [`SEEN_BYTES`] bytes in total, and at least the smaller of `objects` and [`OBJECTS_OF_BYTES`]
+    /// objects.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(OBJECTS_OF_BYTES) && self.seen_bytes >= SEEN_BYTES
     }
@@ -114,8 +113,7 @@ const WINDOW: u32 = 1000;
 /// After each replacement, the stored objects are compressed again. The minimum makes replacements rare.
 const WINDOWS_MIN: u32 = 8;
 
-/// Compares the compression ratio of the newest objects with that of the first objects that the current
-/// dictionary compressed.
+/// Compares the compression ratio of the newest objects with the ratio of the dictionary's first objects.
 #[derive(Default)]
 pub(super) struct Fit {
     /// Compressed bytes per thousand uncompressed bytes of the first [`WINDOW`] objects; `None` until the

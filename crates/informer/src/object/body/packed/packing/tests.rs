@@ -1,6 +1,6 @@
 //! Tests that compressed objects decompress to the original bytes before and after each change of the
-//! compression dictionary. Also tests when a new dictionary is due, from which objects the samples for the
-//! dictionary are taken, and when an object is compressed relative to another object, its base.
+//! compression dictionary. Also tests when a new dictionary is due, and which objects become samples or
+//! bases.
 
 use super::*;
 
@@ -253,7 +253,6 @@ impl<'a> Family<'a> {
         Self { packing, labels }
     }
 
-    /// Packs the objects with these uids, which are alike.
     fn pack_alike(&mut self, uids: std::ops::Range<usize>) -> Vec<Packed> {
         uids.map(|uid| self.pack(uid, &alike(1, uid))).collect()
     }

@@ -99,7 +99,7 @@ impl Bootstrap {
 ///
 /// Ignores seeds of cluster-scoped kinds, and seeds of kinds that the server does not serve.
 fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
-    let registry = &server.shared().registry;
+    let registry = server.shared().registry();
     let is_namespaced = |seed: &&Value| {
         let text = |member: &str| seed[member].as_str().unwrap_or_default();
         let resource = registry.by_kind(text("apiVersion"), text("kind"));

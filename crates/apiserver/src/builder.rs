@@ -19,7 +19,7 @@ use crate::fault_injection;
 use crate::kinds::{Kind, Kinds};
 use crate::resource::Registry;
 #[cfg(feature = "persistence")]
-use crate::restart::Kept;
+use crate::restart::{Kept, with_definitions};
 use crate::server::Server;
 use crate::shared::{Settings, Shared};
 #[cfg(feature = "persistence")]
@@ -37,7 +37,6 @@ const STORAGE_QUOTA: u64 = 8 * 1024 * 1024 * 1024;
 pub struct Builder {
     kinds: Kinds,
     bootstrap: Bootstrap,
-    watch_cache: WatchCache,
     /// Watch cache settings of single resources, each with the resource's name, such as `deployments.apps`.
     watch_caches: Vec<(String, WatchCache)>,
     rng: Option<u64>,
@@ -58,7 +57,6 @@ impl Builder {
         Builder {
             kinds: Kinds::builtin(),
             bootstrap: Bootstrap::default(),
-            watch_cache: WatchCache::default(),
             watch_caches: Vec::new(),
             rng: None,
             access: Policy::default(),
@@ -71,6 +69,7 @@ impl Builder {
                 watcher_buffer: WATCHER_BUFFER,
                 storage_quota: STORAGE_QUOTA,
                 clock: Clock::system(),
+                watch_cache: WatchCache::default(),
             },
         }
     }
@@ -89,8 +88,9 @@ impl Builder {
         self
     }
 
-    /// Makes the server serve another kind, as a custom resource definition does.
+    /// Makes the server serve another kind, without a `CustomResourceDefinition`.
     ///
+    /// A definition adds its kind too, also as a [seed](Builder::seed). This method is for tests without one.
     /// The kind replaces a built-in kind with the same group, version and plural name.
     pub fn kind(mut self, kind: Kind) -> Builder {
         self.kinds.add(kind);
@@ -102,7 +102,7 @@ impl Builder {
     /// The watch cache determines the oldest revision at which a watch can start. The default is
     /// [`WatchCache::Adaptive`].
     pub fn watch_cache(mut self, cache: WatchCache) -> Builder {
-        self.watch_cache = cache;
+        self.settings.watch_cache = cache;
         self
     }
 
@@ -247,7 +247,8 @@ impl Builder {
     pub fn build(mut self) -> Server {
         let bootstrap = mem::take(&mut self.bootstrap);
         let plans = mem::take(&mut self.fault_plans);
-        let server = self.empty(0);
+        let registry = Registry::new(&self.kinds);
+        let server = self.empty(registry, 0);
         bootstrap.fill(&server);
         carry_out(&server, &plans);
         server
@@ -293,18 +294,19 @@ impl Builder {
         let bootstrap = mem::take(&mut self.bootstrap);
         let plans = mem::take(&mut self.fault_plans);
         let registry = Registry::new(&self.kinds);
-        let mut disk = Disk::open(data_dir, registry.collection_names(), open_database)?;
+        let mut disk = Disk::open(data_dir, open_database)?;
         let server = if disk.is_new() {
-            let server = self.empty(0);
+            let server = self.empty(registry, 0);
             bootstrap.fill(&server);
             let (writes, revision) = server.shared().everything();
-            disk.found(&writes, revision)?;
+            disk.found(&writes, revision, &server.shared().registry())?;
             server
         } else {
+            let registry = with_definitions(&mut disk, registry)?;
             let mut kept = Kept::new(&registry);
             let revision = disk.load(|stored| kept.take(stored))?;
             let entries = kept.into_entries();
-            let server = self.empty(revision);
+            let server = self.empty(registry, revision);
             server.shared().recover(entries, revision);
             server
         };
@@ -317,9 +319,8 @@ impl Builder {
     /// Creates a server without objects.
     ///
     /// `revision` is part of the random seed, so that a restarted server does not assign the same uids again.
-    fn empty(self, revision: u64) -> Server {
-        let registry = Registry::new(&self.kinds);
-        let mut policies = vec![self.watch_cache; registry.collections()];
+    fn empty(self, registry: Registry, revision: u64) -> Server {
+        let mut policies = vec![self.settings.watch_cache; registry.collections()];
         for (resource, policy) in self.watch_caches {
             let Some(collection) = registry.collection_named(&resource) else {
                 panic!("no resource {resource:?} is served, so it can't have a watch cache");

@@ -148,7 +148,7 @@ impl Shared {
         state.pending.fail(undone, &error);
         let corrections = state.corrections();
         drop(state);
-        match disk.write(&corrections, revision) {
+        match disk.write(&corrections, revision, &self.registry()) {
             Ok(()) => self.lock().pending.written(),
             // The next write retries.
             Err(cause) => {
@@ -168,7 +168,7 @@ impl Shared {
         writes.extend(batch.writes.iter().cloned());
         let revision = writes.last().map_or(0, |last| last.revision);
         let outcome = disk
-            .write(&writes, revision)
+            .write(&writes, revision, &self.registry())
             .map_err(|cause| ApiError::not_stored(&cause));
         match &outcome {
             Ok(()) => {

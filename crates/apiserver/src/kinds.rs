@@ -10,9 +10,12 @@
 //!   `--runtime-config`.
 
 pub(crate) mod schema;
+pub(crate) mod version;
 pub(crate) mod zero;
 
 use std::fmt;
+
+use serde::Deserialize;
 
 /// Built-in kinds of Kubernetes 1.36, one resource per line; the file's header explains the format.
 const V1_36: &str = include_str!("kinds/v1_36.tsv");
@@ -29,7 +32,7 @@ const ALL_VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// Verbs of the `status` subresource of a custom kind.
+/// Verbs of the subresources `status` and `scale` of a custom kind.
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// Whether objects of a kind belong to namespaces.
@@ -42,7 +45,7 @@ pub enum Scope {
 }
 
 /// A kind that a server can serve: one version of a resource, as discovery describes it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kind {
     /// Name of the API group. Empty for the core group.
@@ -55,6 +58,8 @@ pub struct Kind {
     pub plural: String,
     /// The singular name in lower case, such as `pod`.
     pub singular: String,
+    /// The value of `kind` in a list, such as `PodList`.
+    pub list_kind: String,
     /// Short names that `kubectl` accepts, such as `po`.
     pub short_names: Vec<String>,
     /// Categories of the kind, such as `all`.
@@ -74,10 +79,26 @@ pub struct Kind {
     /// The `storageVersionHash` of the kind in discovery. `None` for a custom kind, and for a kind whose
     /// objects are not stored.
     pub(crate) storage_version_hash: Option<String>,
+    /// Whether the definition of a custom kind is being deleted, so that no object can be created.
+    pub(crate) is_terminating: bool,
+    /// The fields that the subresource `scale` shows, if a definition of the kind names them.
+    pub(crate) scale: Option<ScalePaths>,
+}
+
+/// Paths of the fields of a custom object that its `Scale` shows, such as `.spec.replicas`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct ScalePaths {
+    #[serde(rename = "specReplicasPath")]
+    pub(crate) replicas: String,
+    #[serde(rename = "statusReplicasPath")]
+    pub(crate) current_replicas: String,
+    /// Path of a label selector in text form. Empty if there is none.
+    #[serde(rename = "labelSelectorPath", default)]
+    pub(crate) selector: String,
 }
 
 /// A subresource of a [`Kind`], such as `status` or `scale`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subresource {
     /// The last segment of the subresource's URL path, such as `scale`.
     pub name: String,
@@ -113,6 +134,7 @@ impl Kind {
             kind: kind.to_owned(),
             plural: plural.to_owned(),
             singular: kind.to_lowercase(),
+            list_kind: format!("{kind}List"),
             short_names: Vec::new(),
             categories: Vec::new(),
             scope,
@@ -127,6 +149,8 @@ impl Kind {
             preferred: true,
             custom: true,
             storage_version_hash: None,
+            is_terminating: false,
+            scale: None,
         }
     }
 
@@ -211,6 +235,7 @@ impl Kind {
             kind: kind.to_owned(),
             plural: plural.to_owned(),
             singular: singular.to_owned(),
+            list_kind: format!("{kind}List"),
             short_names,
             categories,
             scope,
@@ -219,6 +244,8 @@ impl Kind {
             preferred,
             custom: false,
             storage_version_hash: (hash != "-").then(|| hash.to_owned()),
+            is_terminating: false,
+            scale: None,
         })
     }
 }
@@ -226,6 +253,17 @@ impl Kind {
 // === impl Subresource ===
 
 impl Subresource {
+    /// Returns the subresource `scale` of a custom kind.
+    pub(crate) fn custom_scale() -> Subresource {
+        Subresource {
+            name: "scale".to_owned(),
+            kind: "Scale".to_owned(),
+            group: "autoscaling".to_owned(),
+            version: "v1".to_owned(),
+            verbs: owned(&STATUS_VERBS),
+        }
+    }
+
     /// Parses a subresource `name@apiVersion/Kind=verbs` of the table of built-in kinds.
     ///
     /// `@apiVersion/Kind` is absent if it equals that of the main resource.

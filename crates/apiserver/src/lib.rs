@@ -46,6 +46,21 @@
 //! The next write of such an object by a client removes the unknown fields.
 //! `/openapi/v3` describes the fields as far as `kubectl` needs them.
 //!
+//! # Custom resources
+//!
+//! A `CustomResourceDefinition` adds a kind to the running server, as in Kubernetes.
+//! The request that creates the definition returns after the kind is served.
+//! The definition is then `Established`, unless another definition of its group uses one of its names.
+//! Each served version has its own path. An object is stored without conversion, and is available in each
+//! version.
+//! The subresources `status` and `scale` work. Schemas, printer columns and selectable fields have no effect.
+//!
+//! The deletion of a definition deletes all objects of its kind, and then ends the watches.
+//! A change of its `spec` ends the watches too, and a later watch must start after the change.
+//! A definition among the [seeds](Builder::seed) is established from the start, with one revision.
+//!
+//! A kind of [`Builder::kind`] is served without a definition. A definition of such a kind has no effect on it.
+//!
 //! # Deletion
 //!
 //! As in Kubernetes, deletion sets `deletionTimestamp` on an object with finalizers, and the removal of the
@@ -174,6 +189,7 @@ mod compress;
 mod fault;
 
 // The state shared by all requests, the durability of writes, and writes of many objects.
+mod definition;
 mod shared;
 mod group_commit;
 mod long_write;

@@ -1,6 +1,10 @@
 //! Divides a write of many objects into steps, and yields between the steps.
 //!
+//! A [`FollowUp`] is work that follows a write and must be completed, such as the deletion of the objects in a
+//! deleted namespace.
+//!
 //! Guarantees:
+//! - a follow-up is completed even if its future is dropped, for example because the client disconnects;
 //! - the events of one step fill at most half of a watcher's queue, if the queue can hold four events;
 //! - after each step, the write waits until every watcher's queue for the collection is at most half full. A
 //!   watcher whose client reads is therefore not closed;
@@ -80,5 +84,72 @@ impl LongWrite {
             waited += CHECK_INTERVAL;
         }
         Ok(())
+    }
+}
+
+/// Work that consists of writes.
+pub(crate) trait Work {
+    /// Description of the work in a warning.
+    const NAME: &'static str;
+
+    /// Makes the next write of an object that watchers may read slowly, and returns the object's collection.
+    ///
+    /// Returns `None` if nothing is left to do now.
+    fn step(&mut self) -> Option<CollectionId>;
+}
+
+/// Work that follows a write. Does nothing until it is run, completed or dropped.
+///
+/// If the value is dropped before the work is complete, the drop completes the work without yielding.
+pub(crate) struct FollowUp<W: Work> {
+    shared: Arc<Shared>,
+    work: W,
+    is_done: bool,
+}
+
+impl<W: Work> FollowUp<W> {
+    pub(crate) fn new(shared: &Arc<Shared>, work: W) -> FollowUp<W> {
+        FollowUp {
+            shared: Arc::clone(shared),
+            work,
+            is_done: false,
+        }
+    }
+
+    /// Completes the work. Yields to other tasks after every few objects, as [`LongWrite`] does.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a write could not be stored on the disk.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the drop completes the work without yielding.
+    pub(crate) async fn run(mut self) -> Result<(), ApiError> {
+        let mut long = LongWrite::new(&self.shared);
+        while let Some(collection) = self.work.step() {
+            long.wrote(collection).await?;
+        }
+        self.is_done = true;
+        Ok(())
+    }
+
+    /// Completes the work without yielding.
+    pub(crate) fn complete(mut self) {
+        while self.work.step().is_some() {}
+        self.is_done = true;
+    }
+}
+
+impl<W: Work> Drop for FollowUp<W> {
+    fn drop(&mut self) {
+        if self.is_done || std::thread::panicking() {
+            return;
+        }
+        let before = self.shared.before_write();
+        while self.work.step().is_some() {}
+        if let Err(cause) = self.shared.settle(before) {
+            tracing::warn!(%cause, "failed to store the rest of {}; it resumes with the next such write", W::NAME);
+        }
     }
 }

@@ -13,6 +13,8 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
 /// Syntax rule for the names of a kind's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameRule {
@@ -61,6 +63,19 @@ fn label_faults(name: &str) -> Vec<String> {
             LABEL
         };
         faults.push(why.to_owned());
+    }
+    faults
+}
+
+/// Returns a message for each violation of the syntax of `IsDNS1035Label`: a DNS label that starts with a letter.
+pub(crate) fn dns_1035_faults(name: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if name.len() > LABEL_MAX {
+        faults.push(format!("must be no more than {LABEL_MAX} characters"));
+    }
+    let first = name.bytes().next();
+    if !is_dns_label(name) || !first.is_some_and(|byte| byte.is_ascii_lowercase()) {
+        faults.push(LABEL_1035.to_owned());
     }
     faults
 }

@@ -5,7 +5,7 @@
 //! Guarantees:
 //! - all versions with the same group and plural name share one [`CollectionId`]. An object that is written
 //!   in one version can be read in every version;
-//! - a [`Resource`] never changes after the server is built.
+//! - a [`Resource`] never changes. If its definition changes, it is replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::field_validation::Known;
 use crate::kinds::schema::{Definition, Schema};
-use crate::kinds::{Kind, Kinds, Scope};
+use crate::kinds::{Kind, Kinds, Scope, version};
 use crate::strategy::Strategy;
 
 /// Id of a collection. A server numbers its collections from 0.
@@ -27,7 +27,7 @@ pub(crate) struct CollectionId(pub(crate) usize);
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) kind: Kind,
-    /// Index of this resource among all resources of the server.
+    /// Number of this resource, which differs from those of all other resources of the server.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
     /// JSON of `apiVersion` and `kind` without braces, such as `"apiVersion":"v1","kind":"Pod"`.
@@ -39,15 +39,32 @@ pub(crate) struct Resource {
     definition: OnceLock<Option<&'static Definition>>,
 }
 
-/// All resources of a server, with an index for lookups by URL.
+/// The resources that a server serves at one time, with an index for lookups by URL.
+///
+/// A registry never changes. [`Registry::redefined`] returns the registry after a change of definitions.
 pub(crate) struct Registry {
+    /// The resources, ordered by group, version and plural name.
     resources: Vec<Arc<Resource>>,
     /// Maps `group/version/plural` to an index in `resources`.
     by_path: BTreeMap<String, usize>,
-    collections: usize,
+    /// The collection of each group and plural name that was ever served, such as `deployments.apps`.
+    ///
+    /// A resource that is defined again has its earlier collection.
+    collections: BTreeMap<String, CollectionId>,
     kinds: Kinds,
+    /// The kinds that the server serves independently of definitions.
+    fixed: Kinds,
+    /// The kinds that each `CustomResourceDefinition` adds, by the name of the definition.
+    defined: BTreeMap<String, Vec<Kind>>,
+    /// The [`Resource::ordinal`] of the next resource.
+    next_ordinal: usize,
+}
+
+/// The built-in resources whose objects have an effect on other resources of the server.
+pub(crate) struct Builtin {
     pub(crate) namespaces: Option<Arc<Resource>>,
     pub(crate) pods: Option<Arc<Resource>>,
+    pub(crate) definitions: Option<Arc<Resource>>,
 }
 
 // === impl Resource ===
@@ -104,28 +121,117 @@ impl Resource {
 // === impl Registry ===
 
 impl Registry {
+    /// Returns the registry of a server without definitions.
     pub(crate) fn new(kinds: &Kinds) -> Registry {
+        let empty = Registry {
+            resources: Vec::new(),
+            by_path: BTreeMap::new(),
+            collections: BTreeMap::new(),
+            kinds: kinds.clone(),
+            fixed: kinds.clone(),
+            defined: BTreeMap::new(),
+            next_ordinal: 0,
+        };
+        empty.serving(kinds.clone(), BTreeMap::new())
+    }
+
+    /// Returns the registry after a change of definitions, or `None` if the change has no effect.
+    ///
+    /// `changes` contains the name of each changed definition, and all kinds that it adds now. A definition
+    /// of a resource that is served independently of definitions has no effect.
+    pub(crate) fn redefined(
+        &self,
+        changes: impl IntoIterator<Item = (String, Vec<Kind>)>,
+    ) -> Option<Registry> {
+        let mut defined = self.defined.clone();
+        for (name, kinds) in changes {
+            if kinds.is_empty() {
+                defined.remove(&name);
+            } else if !self.is_fixed(&name) {
+                defined.insert(name, kinds);
+            }
+        }
+        if defined == self.defined {
+            return None;
+        }
+        let mut preferred: BTreeMap<&str, &str> = BTreeMap::new();
+        for Kind { group, version, .. } in defined.values().flatten() {
+            let best = preferred.entry(group).or_insert(version);
+            if version::compare(version, best).is_lt() {
+                *best = version;
+            }
+        }
+        let mut kinds = self.fixed.clone();
+        for kind in defined.values().flatten() {
+            kinds.add(Kind {
+                preferred: preferred.get(&*kind.group) == Some(&&*kind.version),
+                ..kind.clone()
+            });
+        }
+        Some(self.serving(kinds, defined))
+    }
+
+    /// Returns a registry that serves `kinds`. Resources and collection ids of `self` are kept.
+    fn serving(&self, kinds: Kinds, defined: BTreeMap<String, Vec<Kind>>) -> Registry {
         let mut registry = Registry {
             resources: Vec::with_capacity(kinds.len()),
             by_path: BTreeMap::new(),
-            collections: 0,
-            kinds: kinds.clone(),
-            namespaces: None,
-            pods: None,
+            collections: self.collections.clone(),
+            fixed: self.fixed.clone(),
+            defined,
+            next_ordinal: self.next_ordinal,
+            kinds,
         };
-        let mut collections = BTreeMap::new();
-        for (ordinal, kind) in kinds.iter().enumerate() {
-            let next = CollectionId(collections.len());
-            let collection = *collections.entry(kind.group_resource()).or_insert(next);
-            let resource = Arc::new(Resource::new(kind, ordinal, collection));
+        for (at, kind) in registry.kinds.iter().enumerate() {
+            let next = CollectionId(registry.collections.len());
+            let collection = registry.collections.entry(kind.group_resource());
+            let collection = *collection.or_insert(next);
+            let kept = self.by_path(&kind.group, &kind.version, &kind.plural);
+            let kept = kept.filter(|kept| kept.kind == *kind).cloned();
+            let resource = kept.unwrap_or_else(|| {
+                let ordinal = registry.next_ordinal;
+                registry.next_ordinal += 1;
+                Arc::new(Resource::new(kind, ordinal, collection))
+            });
             let path = path(&kind.group, &kind.version, &kind.plural);
-            registry.by_path.insert(path, ordinal);
+            registry.by_path.insert(path, at);
             registry.resources.push(resource);
         }
-        registry.collections = collections.len();
-        registry.namespaces = registry.by_path("", "v1", "namespaces").cloned();
-        registry.pods = registry.by_path("", "v1", "pods").cloned();
         registry
+    }
+
+    /// Returns the built-in resources that have an effect on other resources.
+    pub(crate) fn builtin(&self) -> Builtin {
+        Builtin {
+            namespaces: self.by_path("", "v1", "namespaces").cloned(),
+            pods: self.by_path("", "v1", "pods").cloned(),
+            definitions: self
+                .by_path("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+                .cloned(),
+        }
+    }
+
+    /// Returns whether a resource, such as `deployments.apps`, is served independently of definitions.
+    pub(crate) fn is_fixed(&self, group_resource: &str) -> bool {
+        let mut fixed = self.fixed.iter();
+        fixed.any(|kind| kind.group_resource() == group_resource)
+    }
+
+    /// Returns the id of the collection of a resource, such as `deployments.apps`, which need not be served now.
+    pub(crate) fn collection_id(&self, group_resource: &str) -> Option<CollectionId> {
+        self.collections.get(group_resource).copied()
+    }
+
+    /// Returns the names of the definitions that are being deleted, and whose kinds are still served.
+    pub(crate) fn terminating(&self) -> impl Iterator<Item = String> {
+        let kinds = self.kinds.iter().filter(|kind| kind.is_terminating);
+        let names: BTreeSet<String> = kinds.map(Kind::group_resource).collect();
+        names.into_iter()
+    }
+
+    /// Returns the names of the definitions that add a kind.
+    pub(crate) fn defined(&self) -> impl Iterator<Item = &String> {
+        self.defined.keys()
     }
 
     pub(crate) fn kinds(&self) -> &Kinds {
@@ -134,7 +240,7 @@ impl Registry {
 
     /// Returns the number of collections. Collection ids are consecutive and start at 0.
     pub(crate) fn collections(&self) -> usize {
-        self.collections
+        self.collections.len()
     }
 
     pub(crate) fn by_path(
@@ -177,7 +283,7 @@ impl Registry {
 
     /// Returns the resource that `group_resource` names, such as `deployments.apps`.
     ///
-    /// If the server has several versions, returns the version with the lowest [`Resource::ordinal`].
+    /// If the server has several versions, returns the first version by name.
     pub(crate) fn resource_named(&self, group_resource: &str) -> Option<&Arc<Resource>> {
         self.resources
             .iter()
@@ -186,10 +292,10 @@ impl Registry {
 
     /// Returns the name of every collection, such as `deployments.apps`, indexed by collection id.
     #[cfg(feature = "persistence")]
-    pub(crate) fn collection_names(&self) -> Vec<String> {
-        let mut names = vec![String::new(); self.collections];
-        for resource in &self.resources {
-            names[resource.collection.0] = resource.kind.group_resource();
+    pub(crate) fn collection_names(&self) -> Vec<&str> {
+        let mut names = vec![""; self.collections.len()];
+        for (name, collection) in &self.collections {
+            names[collection.0] = name;
         }
         names
     }

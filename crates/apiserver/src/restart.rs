@@ -12,10 +12,30 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::definition::Definition;
 use crate::resource::{CollectionId, Registry, Resource};
 use crate::shared::Shared;
-use crate::storage::{Disk, Entry, Stored, Write};
+use crate::storage::{Disk, Entry, OpenError, Stored, Write};
 use crate::verb::namespace;
+
+/// Returns the registry `fixed` with the kinds of the definitions that a data directory contains.
+///
+/// # Errors
+///
+/// Returns an error if the data directory can't be read.
+pub(crate) fn with_definitions(disk: &mut Disk, fixed: Registry) -> Result<Registry, OpenError> {
+    let Some(definitions) = fixed.builtin().definitions else {
+        return Ok(fixed);
+    };
+    let collection = definitions.kind.group_resource();
+    let mut found = Vec::new();
+    disk.load_collection(&collection, |stored| {
+        let entry = Entry::restored(&definitions, stored.key, stored.members, stored.metadata)?;
+        found.push((entry.name().to_owned(), Definition::kinds_of(&entry)));
+        Ok(())
+    })?;
+    Ok(fixed.redefined(found).unwrap_or(fixed))
+}
 
 /// Converts the objects of a data directory to entries of the store.
 pub(crate) struct Kept<'a> {
@@ -67,7 +87,7 @@ impl Shared {
     /// A new data directory is initialized with these writes.
     pub(crate) fn everything(&self) -> (Vec<Write>, u64) {
         let state = self.lock();
-        let collections = (0..self.registry.collections()).map(CollectionId);
+        let collections = (0..self.registry().collections()).map(CollectionId);
         let writes = collections.flat_map(|collection| {
             let snapshot = state.storage.snapshot(collection);
             let write = |entry: &Arc<Entry>| Write {

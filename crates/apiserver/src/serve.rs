@@ -131,7 +131,7 @@ impl Arrived {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let options = ListOptions::parse(&query);
         let watch = options.as_ref().is_ok_and(|options| options.watch);
-        let destination = Destination::find(&shared.registry, parts.uri.path());
+        let destination = Destination::find(&shared.registry(), parts.uri.path());
         let known = options.clone().unwrap_or_default();
         let (user, refusal) = shared.gate.admit(&parts, &query);
         let logged = record(&destination, &parts, known, watch);

@@ -34,12 +34,13 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::verb::create::create;
+use crate::verb::definition::{self, Definitions};
 use crate::verb::delete::delete;
 use crate::verb::delete_object::{DeleteOptions, Deleted};
 use crate::verb::namespace::Emptying;
 use crate::verb::patch::{PatchBody, patch};
 use crate::verb::update::update;
-use crate::verb::write::{How, Subject};
+use crate::verb::write::{How, Origin, Subject};
 
 /// A handle to an embedded Kubernetes API server. All clones share one server.
 #[doc(alias = "FakeControllerSource")]
@@ -124,7 +125,8 @@ impl Server {
         for object in objects {
             let resource = self.resource_of(&object)?;
             let object = Object::of(&resource.kind, object)?;
-            create(&self.shared, &resource, None, object, How::DIRECT)?;
+            let entry = create(&self.shared, &resource, None, object, How::DIRECT)?;
+            Definitions::after_write(&self.shared, &resource, Some(entry.name())).complete();
             created += 1;
             long.wrote(resource.collection).await?;
         }
@@ -153,7 +155,7 @@ impl Server {
         };
         let entry = self.write(|shared| {
             let entry = update(shared, subject, &object, How::DIRECT)?;
-            continue_deletion(shared, subject);
+            follow_up(shared, subject);
             Ok(entry)
         })?;
         Ok(show(&resource, &entry))
@@ -178,7 +180,7 @@ impl Server {
         let merge = PatchBody::Merge(merge);
         let entry = self.write(|shared| {
             let entry = patch(shared, subject, &merge, How::DIRECT, None)?;
-            continue_deletion(shared, subject);
+            follow_up(shared, subject);
             Ok(entry)
         })?;
         Ok(show(&resource, &entry))
@@ -209,6 +211,7 @@ impl Server {
         let deleted = self.write(|shared| {
             let deleted = delete(shared, subject, &options, How::DIRECT)?;
             Emptying::after_delete(shared, subject, How::DIRECT).complete();
+            Definitions::after_write(shared, &resource, Some(subject.name)).complete();
             Ok(deleted)
         })?;
         let (Deleted::Removed(entry) | Deleted::Marked(entry)) = deleted;
@@ -289,8 +292,18 @@ impl Server {
     /// Creates an object, waits until the write is durable, and returns the stored object.
     fn create_as(&self, object: Value, how: How) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
-        let object = Object::of(&resource.kind, object)?;
-        let entry = self.write(|shared| create(shared, &resource, None, object, how))?;
+        let mut object = Object::of(&resource.kind, object)?;
+        let definitions = self.shared.builtin.definitions.as_ref();
+        let is_definition = definitions.is_some_and(|it| it.collection == resource.collection);
+        if is_definition && how.origin == Origin::Seed && object.get("status").is_none() {
+            // A seed has one revision.
+            definition::establish(&mut object, &self.shared.settings.clock.now().to_string());
+        }
+        let entry = self.write(|shared| {
+            let entry = create(shared, &resource, None, object, how)?;
+            Definitions::after_write(shared, &resource, Some(entry.name())).complete();
+            Ok(entry)
+        })?;
         Ok(show(&resource, &entry))
     }
 
@@ -305,7 +318,8 @@ impl Server {
     }
 
     fn resource(&self, api_version: &str, plural: &str) -> Result<Arc<Resource>, ApiError> {
-        let found = self.shared.registry.by_plural(api_version, plural);
+        let registry = self.shared.registry();
+        let found = registry.by_plural(api_version, plural);
         found.cloned().ok_or_else(ApiError::no_such_path)
     }
 
@@ -319,7 +333,7 @@ impl Server {
     fn resource_of(&self, object: &Value) -> Result<Arc<Resource>, ApiError> {
         let text = |member: &str| object[member].as_str().unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let found = self.shared.registry.by_kind(api_version, kind).cloned();
+        let found = self.shared.registry().by_kind(api_version, kind).cloned();
         found.ok_or_else(|| {
             let message = format!("no kind {kind:?} of apiVersion {api_version:?} is served");
             ApiError::new(404, "NotFound", message)
@@ -340,14 +354,16 @@ fn subject<'a>(resource: &'a Resource, name: &'a str) -> Subject<'a> {
     }
 }
 
-/// Continues the deletion of the namespace in which a write may have removed an object.
-fn continue_deletion(shared: &Arc<Shared>, subject: Subject<'_>) {
+/// Does the work that follows a write: continues the deletion of the namespace or definition, of which the write
+/// may have removed an object, and establishes a changed definition.
+fn follow_up(shared: &Arc<Shared>, subject: Subject<'_>) {
     let Subject {
         resource,
         namespace,
-        ..
+        name,
     } = subject;
     Emptying::after_write(shared, resource, namespace, How::DIRECT).complete();
+    Definitions::after_write(shared, resource, Some(name)).complete();
 }
 
 fn show(resource: &Resource, entry: &Entry) -> Value {

@@ -10,22 +10,24 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::access::Gate;
 use crate::body_limit::BodyLimit;
 use crate::clock::Clock;
+use crate::definition::Definition;
 use crate::fault::Switchboard;
+use crate::kinds::Kind;
 use crate::request_log::Recorder;
-use crate::resource::{CollectionId, Registry, Resource};
+use crate::resource::{Builtin, CollectionId, Registry, Resource};
 use crate::response_budget::ResponseBudget;
 use crate::status::ApiError;
 use crate::storage::{
-    Compacted, Disk, Entry, OBJECT_BYTES_MAX, Pending, Remaining, Storage, Write,
+    Compacted, Disk, Entry, Event, OBJECT_BYTES_MAX, Pending, Remaining, Storage, Write,
 };
-use crate::watch_cache::{Cache, WatcherId};
+use crate::watch_cache::{Cache, WatchCache, WatcherId};
 
 /// Maximum time that a request waits for a revision that the store has not reached yet.
 ///
@@ -43,11 +45,15 @@ pub(crate) struct Settings {
     /// Maximum total size of all stored objects in bytes.
     pub(crate) storage_quota: u64,
     pub(crate) clock: Clock,
+    /// Watch cache of each resource that is defined while the server runs.
+    pub(crate) watch_cache: WatchCache,
 }
 
 /// The state that all requests and handles of one server share.
 pub(crate) struct Shared {
-    pub(crate) registry: Registry,
+    /// The served resources. Replaced only while the state is locked.
+    registry: RwLock<Arc<Registry>>,
+    pub(crate) builtin: Builtin,
     pub(crate) settings: Settings,
     pub(crate) gate: Arc<Gate>,
     pub(crate) faults: Switchboard,
@@ -86,7 +92,8 @@ impl Shared {
         let storage = Storage::new(registry.collections());
         let requests = Arc::new(Recorder::new());
         Shared {
-            registry,
+            builtin: registry.builtin(),
+            registry: RwLock::new(Arc::new(registry)),
             settings,
             gate: Arc::new(Gate::new()),
             faults: Switchboard::new(seed, Arc::clone(&requests)),
@@ -108,6 +115,11 @@ impl Shared {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
+    }
+
+    /// Returns the resources that the server serves now.
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.registry.read())
     }
 
     /// Checks that the write respects the object size limit and the storage quota.
@@ -165,10 +177,14 @@ impl Shared {
         key: &Arc<str>,
         new: Option<Arc<Entry>>,
     ) {
+        let event = state.storage.commit(collection, key, new);
+        let definitions = self.builtin.definitions.as_ref();
+        if definitions.is_some_and(|it| it.collection == collection) {
+            self.follow_definition(state, &event);
+        }
         let State {
             storage, caches, ..
         } = state;
-        let event = storage.commit(collection, key, new);
         let cache = &mut caches[collection.0];
         cache.dispatch(&event);
         cache.advance(storage.log(collection), storage.horizon(collection));
@@ -176,6 +192,55 @@ impl Shared {
             self.let_go(state, forgotten_at);
         }
         self.revision.send_replace(event.revision);
+    }
+
+    /// Serves the kinds of a changed `CustomResourceDefinition`, before clients see the change.
+    ///
+    /// As in Kubernetes, a change of its `spec` or of its accepted names ends the watches of its kind, and a
+    /// later watch can't start before the change.
+    fn follow_definition(&self, state: &mut State, event: &Event) {
+        let name = event.key();
+        let [old, new] = [&event.old, &event.new]
+            .map(|entry| entry.as_ref().and_then(|entry| Definition::read(entry)));
+        let kinds = new.as_ref().map_or_else(Vec::new, Definition::kinds);
+        self.redefine(state, [(name.to_owned(), kinds)]);
+        let registry = self.registry();
+        let continues = match (&old, &new) {
+            (Some(old), Some(new)) => new.continues(old),
+            _ => old.is_none() && new.is_none(),
+        };
+        let collection = registry.collection_id(name);
+        if let Some(collection) = collection.filter(|_| !continues && !registry.is_fixed(name)) {
+            let cache = &mut state.caches[collection.0];
+            cache.close_wanted(|_| true);
+            cache.forget(event.revision);
+        }
+    }
+
+    /// Replaces the registry by one with the given definitions, each with all kinds that it adds.
+    fn redefine(&self, state: &mut State, changes: impl IntoIterator<Item = (String, Vec<Kind>)>) {
+        let Some(registry) = self.registry().redefined(changes) else {
+            return;
+        };
+        state.storage.grow(registry.collections());
+        let policy = self.settings.watch_cache;
+        state
+            .caches
+            .resize_with(registry.collections(), || Cache::new(policy));
+        *self.registry.write() = Arc::new(registry);
+    }
+
+    /// Serves the kinds of the stored definitions, and no others.
+    fn follow_all_definitions(&self, state: &mut State) {
+        let Some(definitions) = &self.builtin.definitions else {
+            return;
+        };
+        let registry = self.registry();
+        let gone = registry.defined().map(|name| (name.clone(), Vec::new()));
+        let stored = state.storage.below(definitions.collection, "");
+        let stored = stored.map(|entry| (entry.name().to_owned(), Definition::kinds_of(entry)));
+        let changes: Vec<_> = gone.chain(stored).collect();
+        self.redefine(state, changes);
     }
 
     /// Ends the responses and watches that may use object versions that the event history has dropped.
@@ -209,6 +274,7 @@ impl Shared {
         }
         let restored = state.storage.restore(revision);
         restored.map_err(|Compacted| ApiError::list_too_old())?;
+        self.follow_all_definitions(state);
         self.revision.send_replace(revision);
         Ok(())
     }

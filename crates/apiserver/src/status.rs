@@ -152,13 +152,13 @@ impl ApiError {
     }
 
     pub(crate) fn not_stored(cause: &str) -> ApiError {
-        let cause = format!("the write could not be stored: {cause}");
-        ApiError::new(
-            500,
-            "InternalError",
-            format!("Internal error occurred: {cause}"),
-        )
-        .caused_by("", &cause, "")
+        ApiError::internal(&format!("the write could not be stored: {cause}"))
+    }
+
+    /// Returns the 500 error of Kubernetes' `NewInternalError`.
+    pub(crate) fn internal(cause: &str) -> ApiError {
+        let message = format!("Internal error occurred: {cause}");
+        ApiError::new(500, "InternalError", message).caused_by("", cause, "")
     }
 
     /// Sets the resource and the object's name in the error's details.

@@ -135,6 +135,19 @@ impl Storage {
         }
     }
 
+    /// Adds empty collections until there are `collections` of them. The ids of new collections are the next.
+    pub(crate) fn grow(&mut self, collections: usize) {
+        // A new collection has had no events, so it can be restored to each revision that others can.
+        let horizons = self.collections.iter().map(|one| one.horizon);
+        let horizon = horizons.min().unwrap_or(self.revision);
+        let empty = || Collection {
+            horizon,
+            ..Collection::default()
+        };
+        self.collections.resize_with(collections, empty);
+    }
+
+    /// Returns the total size of all stored objects in bytes.
     pub(crate) fn object_bytes(&self) -> usize {
         self.object_bytes
     }

@@ -8,6 +8,7 @@
 mod builtin;
 mod config_data;
 mod config_map;
+pub(crate) mod definition;
 mod grace_period;
 pub(crate) mod namespace;
 mod persistent_volume;

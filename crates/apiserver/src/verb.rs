@@ -9,6 +9,7 @@
 
 pub(crate) mod binding;
 pub(crate) mod create;
+pub(crate) mod definition;
 pub(crate) mod delete;
 pub(crate) mod delete_object;
 pub(crate) mod discovery;
@@ -36,7 +37,7 @@ use crate::access::review::review;
 use crate::body_limit::Received;
 use crate::field_validation::Warnings;
 use crate::kinds::Subresource;
-use crate::long_write::LongWrite;
+use crate::long_write::{FollowUp, LongWrite};
 use crate::negotiate::{Content, Encoding};
 use crate::object::Object;
 use crate::protobuf;
@@ -48,6 +49,7 @@ use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 use crate::strategy::Part;
 
+use definition::Definitions;
 use delete_object::Deleted;
 use list::{ListCall, Page};
 use namespace::Emptying;
@@ -92,6 +94,7 @@ impl Call {
                 let is_deletion = matches!(self.verb, Verb::Delete | Verb::DeleteCollection);
                 if is_deletion || (answer.is_ok() && self.verb != Verb::Create) {
                     self.continue_deletion(target).run().await?;
+                    self.follow_definition(target).run().await?;
                 }
                 // An error may also be based on a write that is not durable yet.
                 self.shared.settled(before).await?;
@@ -102,11 +105,17 @@ impl Call {
         }
     }
 
+    /// Returns the work that follows a write to a definition, or to an object of a deleted definition.
+    fn follow_definition(&self, target: &Target) -> FollowUp<Definitions> {
+        let name = target.name.as_deref();
+        Definitions::after_write(&self.shared, &target.resource, name)
+    }
+
     /// Returns the [`Emptying`] that continues the deletion of a namespace after this request.
     ///
     /// The namespace is the one that the request has deleted, or else the namespace of the target. In a
     /// Terminating namespace, the request may have removed the last pod or the last object.
-    fn continue_deletion(&self, target: &Target) -> Emptying {
+    fn continue_deletion(&self, target: &Target) -> FollowUp<Emptying> {
         match (self.verb, Self::subject(target)) {
             (Verb::Delete, Ok(subject)) => {
                 Emptying::after_delete(&self.shared, subject, How::EMPTYING)
@@ -268,6 +277,10 @@ impl Call {
             object,
             how,
         )?;
+        if !how.dry_run {
+            let name = Some(entry.name());
+            Definitions::after_write(&self.shared, resource, name).complete();
+        }
         self.show(target, StatusCode::CREATED, &entry)
     }
 
@@ -359,6 +372,9 @@ impl Call {
                 Ok(_) => {
                     let emptying = Emptying::after_delete(&self.shared, subject, How::EMPTYING);
                     emptying.run().await?;
+                    let name = Some(subject.name);
+                    let work = Definitions::after_write(&self.shared, subject.resource, name);
+                    work.run().await?;
                     long.wrote(target.resource.collection).await?;
                 }
                 // Another client has deleted the object meanwhile.

@@ -18,9 +18,10 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::{Entry, Write};
+use crate::resource::Registry;
 
 /// The table of objects.
 ///
@@ -108,8 +109,6 @@ pub(crate) struct Disk {
     /// The open database; `None` before [`Disk::found`] creates the file, or after a failed write.
     database: Option<Database>,
     open_database: OpenDatabase,
-    /// The collections' names, such as `deployments.apps`; the index is the collection's id.
-    collections: Vec<String>,
     /// Prevents other servers from opening the directory.
     ///
     /// This field is dropped after `database`, so no other server opens the directory while `database` is
@@ -135,17 +134,12 @@ impl Disk {
     /// # Errors
     ///
     /// Returns an error if another server has the directory open, or the directory or its file can't be read.
-    pub(crate) fn open(
-        directory: &Path,
-        collections: Vec<String>,
-        open_database: OpenDatabase,
-    ) -> Result<Disk, OpenError> {
+    pub(crate) fn open(directory: &Path, open_database: OpenDatabase) -> Result<Disk, OpenError> {
         let lock = take(directory)?;
         let mut disk = Disk {
             directory: directory.to_owned(),
             database: None,
             open_database,
-            collections,
             _lock: lock,
         };
         let file = disk.file();
@@ -168,7 +162,12 @@ impl Disk {
     }
 
     /// Creates the database file of a new directory with the objects in `writes`.
-    pub(crate) fn found(&mut self, writes: &[Write], revision: u64) -> Result<(), OpenError> {
+    pub(crate) fn found(
+        &mut self,
+        writes: &[Write],
+        revision: u64,
+        registry: &Registry,
+    ) -> Result<(), OpenError> {
         let unfinished = self.directory.join(UNFINISHED);
         match fs::remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.io(error)),
@@ -176,7 +175,7 @@ impl Disk {
         }
         let founded = guarded(|| {
             let database = (self.open_database)(&unfinished, true)?;
-            Ok(self.store(&database, writes, revision)?)
+            Ok(store(&database, writes, revision, registry)?)
         });
         founded.map_err(|error| self.refuse(error))?;
         fs::rename(&unfinished, self.file()).map_err(|error| self.io(error))?;
@@ -213,13 +212,47 @@ impl Disk {
         loaded.map_err(|error| self.refuse(error))
     }
 
+    /// Calls `each` with every stored object of one collection, such as `deployments.apps`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file can't be read, or if `each` rejects an object.
+    pub(crate) fn load_collection(
+        &mut self,
+        collection: &str,
+        mut each: impl FnMut(Stored<'_>) -> Result<(), String>,
+    ) -> Result<(), OpenError> {
+        let Some(database) = self.database.as_ref() else {
+            return Ok(());
+        };
+        let loaded = guarded(|| {
+            let transaction = database.begin_read()?;
+            check_format(&transaction)?;
+            let objects = transaction.open_table(OBJECTS)?;
+            for object in objects.range((collection, "")..)? {
+                let (key, value) = object?;
+                if key.value().0 != collection {
+                    break;
+                }
+                pass(key.value(), value.value(), &mut each)?;
+            }
+            Ok(())
+        });
+        loaded.map_err(|error| self.refuse(error))
+    }
+
     /// Stores a batch of writes durably, either completely or not at all.
     ///
     /// # Errors
     ///
     /// Returns the reason of a failure. The file may or may not contain the batch, so the next batch must
     /// contain the current states of the same objects.
-    pub(crate) fn write(&mut self, writes: &[Write], revision: u64) -> Result<(), String> {
+    pub(crate) fn write(
+        &mut self,
+        writes: &[Write],
+        revision: u64,
+        registry: &Registry,
+    ) -> Result<(), String> {
         let database = self.database.take();
         let file = self.file();
         let written = guarded(|| {
@@ -227,39 +260,12 @@ impl Disk {
                 Some(database) => database,
                 None => (self.open_database)(&file, false)?,
             };
-            self.store(&database, writes, revision)?;
+            store(&database, writes, revision, registry)?;
             Ok(database)
         });
         // After a failure, `self.database` stays `None`, because the database rejects all later calls.
         // The next write opens the database again.
         self.database = Some(written.map_err(|failure| failure.to_string())?);
-        Ok(())
-    }
-
-    fn store(
-        &self,
-        database: &Database,
-        writes: &[Write],
-        revision: u64,
-    ) -> Result<(), redb::Error> {
-        let transaction = database.begin_write()?;
-        {
-            let mut objects = transaction.open_table(OBJECTS)?;
-            for write in writes {
-                let key = (self.collections[write.collection.0].as_str(), &*write.key);
-                match write.new.as_deref().map(Entry::stored) {
-                    Some((metadata, members)) => {
-                        let (start, end) = (short(metadata.start), short(metadata.end));
-                        objects.insert(key, (start, end, members))?;
-                    }
-                    None => drop(objects.remove(key)?),
-                }
-            }
-            let mut about = transaction.open_table(ABOUT)?;
-            about.insert(FORMAT_KEY, FORMAT)?;
-            about.insert(REVISION_KEY, revision)?;
-        }
-        transaction.commit()?;
         Ok(())
     }
 
@@ -312,6 +318,36 @@ impl Disk {
     }
 }
 
+/// Stores a batch of writes. `registry` has the names of their collections.
+fn store(
+    database: &Database,
+    writes: &[Write],
+    revision: u64,
+    registry: &Registry,
+) -> Result<(), redb::Error> {
+    let collections = registry.collection_names();
+    let transaction = database.begin_write()?;
+    {
+        let mut objects = transaction.open_table(OBJECTS)?;
+        for write in writes {
+            let key = (collections[write.collection.0], &*write.key);
+            match write.new.as_deref().map(Entry::stored) {
+                Some((metadata, members)) => {
+                    let (start, end) = (short(metadata.start), short(metadata.end));
+                    objects.insert(key, (start, end, members))?;
+                }
+                None => drop(objects.remove(key)?),
+            }
+        }
+        let mut about = transaction.open_table(ABOUT)?;
+        about.insert(FORMAT_KEY, FORMAT)?;
+        about.insert(REVISION_KEY, revision)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+/// The reason why an operation on the database failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -337,32 +373,49 @@ fn guarded<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     }
 }
 
+/// Calls `each` with every stored object. Returns the stored revision, and the total size of the objects.
 fn read(
     database: &Database,
     each: &mut impl FnMut(Stored<'_>) -> Result<(), String>,
 ) -> Result<(u64, u64), Failure> {
     let transaction = database.begin_read()?;
-    let about = transaction.open_table(ABOUT)?;
-    let number = |key| Ok::<_, Failure>(about.get(key)?.map_or(0, |value| value.value()));
-    match number(FORMAT_KEY)? {
-        FORMAT => {}
-        found => return Err(Failure::Format(found)),
-    }
+    check_format(&transaction)?;
     let mut held_bytes = 0;
     for object in transaction.open_table(OBJECTS)?.iter()? {
         let (key, value) = object?;
-        let ((collection, key), (start, end, members)) = (key.value(), value.value());
+        let ((collection, key), (_, _, members)) = (key.value(), value.value());
         held_bytes += (collection.len() + key.len() + members.len()) as u64;
-        let metadata = start as usize..end as usize;
-        let stored = Stored {
-            collection,
-            key,
-            members,
-            metadata,
-        };
-        each(stored).map_err(|why| Failure::Damaged(format!("{collection} {key}: {why}")))?;
+        pass((collection, key), value.value(), each)?;
     }
-    Ok((number(REVISION_KEY)?, held_bytes))
+    Ok((number(&transaction, REVISION_KEY)?, held_bytes))
+}
+
+fn check_format(transaction: &ReadTransaction) -> Result<(), Failure> {
+    match number(transaction, FORMAT_KEY)? {
+        FORMAT => Ok(()),
+        found => Err(Failure::Format(found)),
+    }
+}
+
+fn number(transaction: &ReadTransaction, key: &str) -> Result<u64, Failure> {
+    let about = transaction.open_table(ABOUT)?;
+    Ok(about.get(key)?.map_or(0, |value| value.value()))
+}
+
+/// Calls `each` with the object of one row of the table [`OBJECTS`].
+fn pass(
+    (collection, key): (&str, &str),
+    (start, end, members): (u32, u32, &[u8]),
+    each: &mut impl FnMut(Stored<'_>) -> Result<(), String>,
+) -> Result<(), Failure> {
+    let metadata = start as usize..end as usize;
+    let stored = Stored {
+        collection,
+        key,
+        members,
+        metadata,
+    };
+    each(stored).map_err(|why| Failure::Damaged(format!("{collection} {key}: {why}")))
 }
 
 /// Creates the data directory if necessary, and locks it.

@@ -5,7 +5,9 @@
 //! Guarantees: a resource without a row has the strategy [`Strategy::BUILTIN`].
 
 use super::update_checks::with_updates;
-use super::{StatusMetadata, Strategy, config_map, namespace, persistent_volume, pod, secret};
+use super::{
+    StatusMetadata, Strategy, config_map, definition, namespace, persistent_volume, pod, secret,
+};
 use crate::columns;
 use crate::metadata::MetadataRules;
 use crate::name_syntax::NameRule::{Label, PathSegment};
@@ -35,7 +37,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("validatingadmissionpolicies.admissionregistration.k8s.io", Strategy { metadata: MetadataRules::GENERIC, status_metadata: StatusMetadata::RESET, counts_generations: true, requires_revision: true, initial_status: Some("{}"), ..Strategy::BUILTIN }),
     ("validatingadmissionpolicybindings.admissionregistration.k8s.io", Strategy { metadata: MetadataRules::GENERIC, counts_generations: true, requires_revision: true, ..Strategy::BUILTIN }),
     ("validatingwebhookconfigurations.admissionregistration.k8s.io", Strategy { metadata: MetadataRules::GENERIC, counts_generations: true, requires_revision: true, ..Strategy::BUILTIN }),
-    ("customresourcedefinitions.apiextensions.k8s.io", Strategy { metadata: MetadataRules::GENERIC, counts_generations: true, requires_revision: true, columns: columns::DATED, ..Strategy::BUILTIN }),
+    ("customresourcedefinitions.apiextensions.k8s.io", Strategy { metadata: MetadataRules::GENERIC, counts_generations: true, requires_revision: true, initial_status: Some(r#"{"acceptedNames":{"kind":"","plural":""},"conditions":null}"#), hooks: definition::HOOKS, columns: columns::DATED, ..Strategy::BUILTIN }),
     ("apiservices.apiregistration.k8s.io", Strategy { metadata: MetadataRules::GENERIC, status_metadata: StatusMetadata::Except(&["labels", "annotations", "finalizers", "ownerReferences"]), requires_revision: true, initial_status: Some("{}"), ..Strategy::BUILTIN }),
     ("daemonsets.apps", Strategy { counts_generations: true, initial_status: Some(r#"{"currentNumberScheduled":0,"desiredNumberScheduled":0,"numberMisscheduled":0,"numberReady":0}"#), columns: columns::workload::DAEMON_SETS, ..Strategy::BUILTIN }),
     ("deployments.apps", Strategy { status_metadata: StatusMetadata::Except(&["labels"]), counts_generations: true, counts_annotations: true, initial_status: Some("{}"), columns: columns::workload::DEPLOYMENTS, ..Strategy::BUILTIN }),

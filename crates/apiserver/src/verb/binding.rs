@@ -39,7 +39,7 @@ impl Call {
         // The parameters are judged before the body.
         self.how(Part::Binding)?;
         let binding = self.sent(&target.resource)?;
-        let pods = self.shared.registry.pods.as_ref();
+        let pods = self.shared.builtin.pods.as_ref();
         let subject = Subject {
             resource: pods.ok_or_else(ApiError::no_such_path)?,
             namespace: target.namespace.as_deref(),

@@ -49,6 +49,7 @@ pub(crate) fn create(
     }
     check_revision(&revision, how)?;
     let mut state = shared.lock();
+    check_definition(shared, resource, &object)?;
     // The namespace may have been deleted meanwhile.
     check_namespace(shared, &state, (resource, place), &object, how)?;
     let key: Arc<str> = settle_name(
@@ -156,7 +157,7 @@ fn check_namespace(
     object: &Object,
     how: How,
 ) -> Result<(), ApiError> {
-    let (Some(namespaces), Some(namespace)) = (&shared.registry.namespaces, namespace) else {
+    let (Some(namespaces), Some(namespace)) = (&shared.builtin.namespaces, namespace) else {
         return Ok(());
     };
     match state.newest(namespaces.collection, namespace) {
@@ -180,6 +181,24 @@ fn check_namespace(
         }
         _ => Ok(()),
     }
+}
+
+/// Checks that a custom kind is still served, and that its definition is not being deleted.
+///
+/// The definition may have been deleted after the request arrived. The state must be locked.
+fn check_definition(shared: &Shared, resource: &Resource, object: &Object) -> Result<(), ApiError> {
+    let kind = &resource.kind;
+    if !kind.custom {
+        return Ok(());
+    }
+    let registry = shared.registry();
+    let served = registry.by_path(&kind.group, &kind.version, &kind.plural);
+    let served = served.ok_or_else(ApiError::no_such_path)?;
+    if served.kind.is_terminating {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(ApiError::forbidden(kind, object.text("name"), why));
+    }
+    Ok(())
 }
 
 /// Checks that a client has not set a revision. As in Kubernetes, a revision that is not a number is ignored,

@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::{Kind, Kinds, Scope};
+use crate::kinds::{Kind, Kinds, Scope, version};
 
 /// Version of Kubernetes that the server behaves like and that `/version` reports.
 const GIT_VERSION: &str = "v1.36.3";
@@ -125,15 +125,15 @@ fn group_names(kinds: &Kinds) -> Vec<&str> {
     names
 }
 
-/// Returns the versions of a group, starting with the preferred version.
+/// Returns the versions of a group: the preferred version, and then the others from the most stable one on.
 fn versions<'a>(kinds: &'a Kinds, group: &str) -> Vec<&'a str> {
     let of_group = || kinds.iter().filter(|kind| kind.group == group);
-    let preferred = of_group().filter(|kind| kind.preferred);
-    let mut versions: Vec<&str> = Vec::new();
-    for kind in preferred.chain(of_group()) {
-        if !versions.contains(&kind.version.as_str()) {
-            versions.push(&kind.version);
-        }
+    let preferred = of_group().find(|kind| kind.preferred);
+    let mut versions: Vec<&str> = of_group().map(|kind| kind.version.as_str()).collect();
+    versions.sort_by(|one, other| version::compare(one, other));
+    versions.dedup();
+    if let Some(preferred) = preferred {
+        versions.sort_by_key(|version| *version != preferred.version);
     }
     versions
 }
@@ -146,6 +146,18 @@ fn group(kinds: &Kinds, name: &str) -> Value {
     json!({"name": name, "versions": versions, "preferredVersion": versions.first()})
 }
 
+/// Returns the verbs of a kind in discovery. Without those that create or change objects, if the definition of
+/// the kind is being deleted.
+fn verbs(kind: &Kind) -> Vec<&str> {
+    let hidden: &[&str] = if kind.is_terminating {
+        &["create", "patch", "update"]
+    } else {
+        &[]
+    };
+    let verbs = kind.verbs.iter().map(String::as_str);
+    verbs.filter(|verb| !hidden.contains(verb)).collect()
+}
+
 fn plain_resources(kind: &Kind) -> Vec<Value> {
     let namespaced = kind.scope == Scope::Namespaced;
     let mut own = json!({
@@ -153,7 +165,7 @@ fn plain_resources(kind: &Kind) -> Vec<Value> {
         "singularName": kind.singular,
         "namespaced": namespaced,
         "kind": kind.kind,
-        "verbs": kind.verbs,
+        "verbs": verbs(kind),
     });
     if !kind.short_names.is_empty() {
         own["shortNames"] = json!(kind.short_names);
@@ -198,7 +210,7 @@ fn aggregated_resource(kind: &Kind) -> Value {
         "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
         "scope": if kind.scope == Scope::Namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": kind.singular,
-        "verbs": kind.verbs,
+        "verbs": verbs(kind),
     });
     if !kind.short_names.is_empty() {
         resource["shortNames"] = json!(kind.short_names);

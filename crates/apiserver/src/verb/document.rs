@@ -24,7 +24,8 @@ macro_rules! aggregated {
 
 impl Call {
     pub(super) fn answer_document(&self) -> Result<Reply, ApiError> {
-        let kinds = self.shared.registry.kinds();
+        let registry = self.shared.registry();
+        let kinds = registry.kinds();
         let (route, document) = match &self.destination {
             Destination::CoreVersions => {
                 return self.answer_root(Route::Restful, true, &discovery::core_versions());
@@ -75,7 +76,7 @@ impl Call {
             return self.show_at(route, plain);
         };
         self.check_method(route)?;
-        let document = discovery::aggregated(self.shared.registry.kinds(), core);
+        let document = discovery::aggregated(self.shared.registry().kinds(), core);
         let mut reply = Reply::document(StatusCode::OK, &document, encoding);
         reply.content_type = match encoding {
             Encoding::Json => aggregated!("application/json"),

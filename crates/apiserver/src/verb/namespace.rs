@@ -12,7 +12,7 @@
 //! - only contents of the deleted namespace are removed, never objects in a new namespace of the same name;
 //! - no background task runs. For example, the request that removes the last pod also deletes all other
 //!   objects of the namespace, before the server responds;
-//! - a request that deletes many objects yields, so that watchers can read ([`LongWrite`]).
+//! - a request that deletes many objects yields, so that watchers can read ([`FollowUp`]).
 //!
 //! The module `strategy::namespace` sets the finalizer and the name label of a new namespace. This module
 //! does not.
@@ -24,7 +24,7 @@ use serde_json::json;
 
 use super::delete_object::{DeleteOptions, Deleted, delete_object};
 use super::write::{How, Step, Subject, replace};
-use crate::long_write::LongWrite;
+use crate::long_write::{FollowUp, Work};
 use crate::object::Object;
 use crate::resource::{CollectionId, Resource};
 use crate::shared::{Shared, State};
@@ -78,7 +78,7 @@ pub(super) fn delete(
 /// Continues the namespace deletions that were in progress when the server last stopped.
 #[cfg(feature = "persistence")]
 pub(crate) fn resume(shared: &Arc<Shared>) {
-    let Some(namespaces) = &shared.registry.namespaces else {
+    let Some(namespaces) = &shared.builtin.namespaces else {
         return;
     };
     let state = shared.lock();
@@ -151,9 +151,6 @@ fn has_objects(shared: &Shared, resource: &Resource, namespace: &str) -> bool {
 ///
 /// Does nothing if the namespace is not Terminating. Does not wait until grace periods end or finalizers are
 /// removed: the write that removes a remaining object continues the deletion with a new `Emptying`.
-///
-/// A drop before the end, for example because the client has disconnected, completes the deletion without
-/// yielding.
 pub(crate) struct Emptying {
     shared: Arc<Shared>,
     namespace: String,
@@ -181,8 +178,12 @@ impl Emptying {
     /// Returns the [`Emptying`] of a namespace after the deletion of `subject`.
     ///
     /// `subject` is the namespace itself, or an object in the namespace.
-    pub(crate) fn after_delete(shared: &Arc<Shared>, subject: Subject<'_>, how: How) -> Emptying {
-        let namespaces = shared.registry.namespaces.as_ref();
+    pub(crate) fn after_delete(
+        shared: &Arc<Shared>,
+        subject: Subject<'_>,
+        how: How,
+    ) -> FollowUp<Emptying> {
+        let namespaces = shared.builtin.namespaces.as_ref();
         if namespaces.is_some_and(|it| it.collection == subject.resource.collection) {
             return Emptying::new(shared, Some(subject.name), Stage::Pods, how);
         }
@@ -195,8 +196,8 @@ impl Emptying {
         resource: &Resource,
         namespace: Option<&str>,
         how: How,
-    ) -> Emptying {
-        let pods = shared.registry.pods.as_ref();
+    ) -> FollowUp<Emptying> {
+        let pods = shared.builtin.pods.as_ref();
         let stage = match pods {
             Some(pods) if pods.collection == resource.collection => Stage::AfterPods,
             _ => Stage::Last,
@@ -204,8 +205,13 @@ impl Emptying {
         Emptying::new(shared, namespace, stage, how)
     }
 
-    fn new(shared: &Arc<Shared>, namespace: Option<&str>, stage: Stage, how: How) -> Emptying {
-        Emptying {
+    fn new(
+        shared: &Arc<Shared>,
+        namespace: Option<&str>,
+        stage: Stage,
+        how: How,
+    ) -> FollowUp<Emptying> {
+        let work = Emptying {
             shared: Arc::clone(shared),
             namespace: namespace.unwrap_or_default().to_owned(),
             how,
@@ -215,30 +221,48 @@ impl Emptying {
             } else {
                 Stage::Done
             },
-        }
+        };
+        FollowUp::new(shared, work)
     }
 
-    /// Completes the deletion. Yields to other tasks after every few objects, as [`LongWrite`] does.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a write could not be stored on the disk.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the drop blocks until the deletion is complete.
-    pub(crate) async fn run(mut self) -> Result<(), ApiError> {
-        let mut long = LongWrite::new(&self.shared);
-        while let Some(collection) = self.step() {
-            long.wrote(collection).await?;
-        }
-        Ok(())
+    /// Returns all objects of a resource in the namespace, or none if the namespace is not Terminating.
+    fn find(&self, resource: &Arc<Resource>) -> (Arc<Resource>, vec::IntoIter<Arc<Entry>>) {
+        let prefix = resource.key(Some(&self.namespace), "");
+        let state = self.shared.lock();
+        let namespaces = self.shared.builtin.namespaces.as_ref();
+        // The check and the search share one lock: a new namespace of the same name has other objects.
+        let found: Vec<Arc<Entry>> = match namespaces {
+            Some(namespaces) if ends(&state, namespaces, &self.namespace) => {
+                let found = state.newest_below(resource.collection, &prefix);
+                found.cloned().collect()
+            }
+            _ => Vec::new(),
+        };
+        (Arc::clone(resource), found.into_iter())
     }
 
-    /// Completes the deletion without yielding.
-    pub(crate) fn complete(mut self) {
-        while self.step().is_some() {}
+    fn has_pods(&self) -> bool {
+        let pods = self.shared.builtin.pods.as_ref();
+        pods.is_some_and(|pods| has_objects(&self.shared, pods, &self.namespace))
     }
+
+    /// Returns all namespaced resources except pods.
+    fn others(&self) -> Vec<Arc<Resource>> {
+        let registry = self.shared.registry();
+        let pods = self
+            .shared
+            .builtin
+            .pods
+            .as_ref()
+            .map(|pods| pods.collection);
+        let others = registry.namespaced();
+        let others = others.filter(|resource| pods != Some(resource.collection));
+        others.cloned().collect()
+    }
+}
+
+impl Work for Emptying {
+    const NAME: &'static str = "the deletion of a namespace";
 
     /// Deletes the next object in the namespace, and returns the object's collection.
     ///
@@ -262,7 +286,7 @@ impl Emptying {
             }
             self.found = None;
             let shared = Arc::clone(&self.shared);
-            let Some(namespaces) = &shared.registry.namespaces else {
+            let Some(namespaces) = &shared.builtin.namespaces else {
                 return None;
             };
             // A new namespace of the same name may have been created during the deletion.
@@ -271,7 +295,7 @@ impl Emptying {
             }
             self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
                 Stage::Pods => {
-                    self.found = shared.registry.pods.as_ref().map(|pods| self.find(pods));
+                    self.found = shared.builtin.pods.as_ref().map(|pods| self.find(pods));
                     Stage::AfterPods
                 }
                 Stage::AfterPods if self.has_pods() => Stage::Done,
@@ -289,50 +313,6 @@ impl Emptying {
                 }
                 Stage::Done => return None,
             };
-        }
-    }
-
-    /// Returns all objects of a resource in the namespace, or none if the namespace is not Terminating.
-    fn find(&self, resource: &Arc<Resource>) -> (Arc<Resource>, vec::IntoIter<Arc<Entry>>) {
-        let prefix = resource.key(Some(&self.namespace), "");
-        let state = self.shared.lock();
-        let namespaces = self.shared.registry.namespaces.as_ref();
-        // The check and the search share one lock: a new namespace of the same name has other objects.
-        let found: Vec<Arc<Entry>> = match namespaces {
-            Some(namespaces) if ends(&state, namespaces, &self.namespace) => {
-                let found = state.newest_below(resource.collection, &prefix);
-                found.cloned().collect()
-            }
-            _ => Vec::new(),
-        };
-        (Arc::clone(resource), found.into_iter())
-    }
-
-    fn has_pods(&self) -> bool {
-        let pods = self.shared.registry.pods.as_ref();
-        pods.is_some_and(|pods| has_objects(&self.shared, pods, &self.namespace))
-    }
-
-    /// Returns all namespaced resources except pods.
-    fn others(&self) -> Vec<Arc<Resource>> {
-        let registry = &self.shared.registry;
-        let pods = registry.pods.as_ref().map(|pods| pods.collection);
-        let others = registry.namespaced();
-        let others = others.filter(|resource| pods != Some(resource.collection));
-        others.cloned().collect()
-    }
-}
-
-impl Drop for Emptying {
-    fn drop(&mut self) {
-        let is_done = matches!(self.stage, Stage::Done) && self.found.is_none();
-        if is_done || std::thread::panicking() {
-            return;
-        }
-        let before = self.shared.before_write();
-        while self.step().is_some() {}
-        if let Err(cause) = self.shared.settle(before) {
-            tracing::warn!(%cause, "failed to store the rest of the deletion of a namespace; it resumes with the next deletion in the namespace");
         }
     }
 }
@@ -353,7 +333,8 @@ fn finish(shared: &Shared, namespaces: &Resource, name: &str) {
         if !is_ending(namespaces, &entry) {
             return;
         }
-        let mut resources = shared.registry.namespaced();
+        let registry = shared.registry();
+        let mut resources = registry.namespaced();
         if resources.any(|resource| has_objects(shared, resource, name)) {
             return;
         }
@@ -395,7 +376,7 @@ mod tests {
     fn a_late_step_does_not_affect_a_new_namespace_of_the_same_name() {
         let server = server();
         let shared = server.shared();
-        let namespaces = shared.registry.namespaces.as_ref().unwrap();
+        let namespaces = shared.builtin.namespaces.as_ref().unwrap();
         let before = server.revision();
         Emptying::new(shared, Some("n"), Stage::Pods, How::DIRECT).complete();
         assert_eq!(server.revision(), before, "the content is kept");
@@ -408,7 +389,7 @@ mod tests {
     fn a_namespace_is_not_finished_before_it_is_empty() {
         let server = server();
         let shared = server.shared();
-        let namespaces = shared.registry.namespaces.as_ref().unwrap();
+        let namespaces = shared.builtin.namespaces.as_ref().unwrap();
         let subject = Subject {
             resource: namespaces,
             namespace: None,

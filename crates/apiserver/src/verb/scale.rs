@@ -3,7 +3,8 @@
 //! Guarantees:
 //! - a `Scale` has the revision and the uid of its object. A write that contains another revision or uid is
 //!   rejected with a conflict;
-//! - a write changes only `spec.replicas` of the object.
+//! - a write changes only the desired replicas of the object: `spec.replicas`, or the field that the
+//!   definition of a custom kind names.
 
 use serde_json::{Value, json};
 
@@ -12,13 +13,29 @@ use super::update::{change, check_path, check_uid};
 use super::write::{How, Subject};
 use crate::kinds::schema::Schema;
 use crate::object::Object;
+use crate::resource::Resource;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
 
+/// Replicas of a `Scale` whose object has none, as in Kubernetes' `scaleUpdatedObjectInfo`.
+const UNSET: i64 = i32::MIN as i64;
+
 /// Returns the `Scale` of an object.
+///
+/// # Errors
+///
+/// Returns a 500 error, as Kubernetes does, if the object of a custom kind has no replicas.
 pub(crate) fn read(shared: &Shared, subject: Subject<'_>) -> Result<Value, ApiError> {
     let (_, object) = subject.read(shared)?;
-    Ok(scale_of(&object))
+    let scale = scale_of(subject.resource, &object);
+    match &subject.resource.kind.scale {
+        Some(paths) if scale["spec"]["replicas"] == UNSET => {
+            let path = &paths.replicas;
+            let why = format!("the spec replicas field {path:?} does not exist");
+            Err(ApiError::internal(&why))
+        }
+        _ => Ok(shown(scale)),
+    }
 }
 
 /// Handles a PUT of a `Scale`, and returns the resulting `Scale`.
@@ -46,7 +63,7 @@ pub(crate) fn patch(
         found.filter(|_| !is_custom)
     };
     write(shared, subject, how, |object| {
-        let mut scale = scale_of(object);
+        let mut scale = scale_of(subject.resource, object);
         patch.apply(definition, &mut scale)?;
         Ok(scale)
     })
@@ -64,6 +81,12 @@ fn write(
         check_uid(subject, uid, object.text("uid"), how)?;
         let replicas = match &scale["spec"]["replicas"] {
             Value::Null => 0,
+            replicas if *replicas == UNSET => {
+                let path = subject.resource.kind.scale.as_ref();
+                let path = path.map_or(".spec.replicas", |paths| &paths.replicas);
+                let why = format!("the spec replicas field {path:?} cannot be empty");
+                return Err(ApiError::bad_request(why));
+            }
             replicas => replicas
                 .as_i64()
                 .filter(|replicas| *replicas >= 0)
@@ -76,10 +99,9 @@ fn write(
                     ApiError::invalid_scale(subject.name, &[error])
                 })?,
         };
-        let mut scaled = object.clone();
-        let mut spec = object.part("spec");
-        spec["replicas"] = json!(replicas);
-        scaled.set("spec", Some(spec));
+        let path = subject.resource.kind.scale.as_ref();
+        let path = path.map_or("spec.replicas", |paths| &paths.replicas);
+        let mut scaled = with_field(object, path, json!(replicas));
         let revision = scale["metadata"]["resourceVersion"]
             .as_str()
             .filter(|text| !text.is_empty());
@@ -88,10 +110,47 @@ fn write(
         }
         Ok(scaled)
     })?;
-    Ok(scale_of(&Object::stored(entry.object(subject.resource))))
+    let object = Object::stored(entry.object(subject.resource));
+    Ok(shown(scale_of(subject.resource, &object)))
 }
 
-fn scale_of(object: &Object) -> Value {
+/// Removes the replicas of a `Scale` that are not set.
+fn shown(mut scale: Value) -> Value {
+    if scale["spec"]["replicas"] == UNSET {
+        scale["spec"] = json!({});
+    }
+    scale
+}
+
+/// Returns a field of an object, such as `.spec.replicas`.
+fn field<'a>(object: &'a Object, path: &str) -> Option<&'a Value> {
+    let mut names = path.trim_start_matches('.').split('.');
+    let first = object.get(names.next()?)?;
+    names.try_fold(first, |value, name| value.get(name))
+}
+
+/// Returns a copy of `object` with another value of a field, such as `.spec.replicas`.
+fn with_field(object: &Object, path: &str, value: Value) -> Object {
+    let names: Vec<&str> = path.trim_start_matches('.').split('.').collect();
+    let [first, rest @ ..] = names.as_slice() else {
+        return object.clone();
+    };
+    let mut changed = object.clone();
+    let mut part = object.part(first);
+    let mut at = &mut part;
+    for name in rest {
+        if !at.is_object() {
+            *at = json!({});
+        }
+        at = &mut at[*name];
+    }
+    *at = value;
+    changed.set(first, Some(part));
+    changed
+}
+
+/// Returns the `Scale` of an object. Its `spec.replicas` are [`UNSET`] if the object of a custom kind has none.
+fn scale_of(resource: &Resource, object: &Object) -> Value {
     let metadata: serde_json::Map<String, Value> = [
         "name",
         "namespace",
@@ -102,20 +161,31 @@ fn scale_of(object: &Object) -> Value {
     .into_iter()
     .filter_map(|member| Some((member.to_owned(), object.meta(member)?.clone())))
     .collect();
-    let number = |part: &str| object.get(part).and_then(|part| part["replicas"].as_i64());
+    let paths = resource.kind.scale.as_ref();
+    let number = |path: &str| field(object, path).and_then(Value::as_i64);
+    let current = paths.map_or(".status.replicas", |paths| &paths.current_replicas);
     let mut scale = json!({
         "apiVersion": "autoscaling/v1",
         "kind": "Scale",
         "metadata": metadata,
         "spec": {},
-        "status": {"replicas": number("status").unwrap_or(0)},
+        "status": {"replicas": number(current).unwrap_or(0)},
     });
-    // Go omits these members if they are empty. An absent `spec.replicas` of the object means one replica.
-    let replicas = number("spec").unwrap_or(1);
+    // Go omits these members if they are empty. An absent `spec.replicas` of a built-in object means one replica.
+    let replicas = match paths {
+        Some(paths) => number(&paths.replicas).unwrap_or(UNSET),
+        None => number(".spec.replicas").unwrap_or(1),
+    };
     if replicas != 0 {
         scale["spec"]["replicas"] = json!(replicas);
     }
-    let selector = selector_of(object);
+    let selector = match paths {
+        Some(paths) => {
+            let selector = field(object, &paths.selector).and_then(Value::as_str);
+            selector.unwrap_or_default().to_owned()
+        }
+        None => selector_of(object),
+    };
     if !selector.is_empty() {
         scale["status"]["selector"] = json!(selector);
     }

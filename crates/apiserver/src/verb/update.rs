@@ -311,7 +311,8 @@ mod tests {
         let before = server.revision();
         server.update(map(json!({"from": "before"}))).unwrap();
         let shared = server.shared();
-        let resource = shared.registry.by_path("", "v1", "configmaps").unwrap();
+        let registry = shared.registry();
+        let resource = registry.by_path("", "v1", "configmaps").unwrap();
         let subject = Subject {
             resource,
             namespace: Some("default"),

@@ -12,6 +12,7 @@ mod access;
 mod ask;
 #[cfg(feature = "client")]
 mod client;
+mod definitions;
 mod delete;
 mod direct;
 mod discovery;

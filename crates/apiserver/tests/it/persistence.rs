@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::ask::{Watch, builder, get, pod, with};
 
-/// Deletes the data directory `name` if it exists, and returns its path.
-fn scratch(name: &str) -> PathBuf {
+/// Returns the path of a test's data directory, after deleting any directory that exists at this path.
+pub(crate) fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     drop(fs::remove_dir_all(&path));
     path

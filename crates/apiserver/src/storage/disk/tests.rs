@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{ABOUT, COMPACT_BYTES_MIN, Disk, FILE, FORMAT_KEY, UNFINISHED, open_file, take};
 use crate::kinds::Kinds;
-use crate::resource::{CollectionId, Registry};
+use crate::resource::Registry;
 use crate::storage::{Entry, Write};
 
 struct Scratch(PathBuf);
@@ -22,8 +22,7 @@ impl Scratch {
     }
 
     fn open(&self) -> Disk {
-        let names = vec!["pods".to_owned()];
-        Disk::open(&self.0, names, Box::new(open_file)).unwrap()
+        Disk::open(&self.0, Box::new(open_file)).unwrap()
     }
 }
 
@@ -33,14 +32,18 @@ impl Drop for Scratch {
     }
 }
 
+fn registry() -> Registry {
+    Registry::new(&Kinds::builtin())
+}
+
 fn write(key: &str, revision: u64, bytes: usize) -> Write {
-    let registry = Registry::new(&Kinds::builtin());
+    let registry = registry();
     let resource = registry.resource_named("pods").unwrap();
     let object = json!({"metadata": {"name": key}, "padding": "x".repeat(bytes)});
     let members = object.as_object().unwrap();
     Write {
         revision,
-        collection: CollectionId(0),
+        collection: resource.collection,
         key: key.into(),
         new: Some(Arc::new(Entry::new(
             resource,
@@ -85,7 +88,7 @@ fn a_directory_after_an_interrupted_first_start_is_new() {
     fs::write(scratch.0.join(UNFINISHED), "half a file").unwrap();
     let mut disk = scratch.open();
     assert!(disk.is_new());
-    disk.found(&[write("ns/a", 7, 1)], 7).unwrap();
+    disk.found(&[write("ns/a", 7, 1)], 7, &registry()).unwrap();
     assert!(!disk.is_new() && !scratch.0.join(UNFINISHED).exists());
     drop(disk);
     assert_eq!(found(&scratch), (vec!["pods ns/a".to_owned()], 7));
@@ -95,14 +98,14 @@ fn a_directory_after_an_interrupted_first_start_is_new() {
 fn a_batch_stores_the_last_state_of_each_object() {
     let scratch = Scratch::new("batch");
     let mut disk = scratch.open();
-    disk.found(&[], 1).unwrap();
+    disk.found(&[], 1, &registry()).unwrap();
     let batch = [
         write("ns/a", 2, 1),
         write("ns/b", 3, 1),
         removal("ns/a", 4),
         removal("ns/never", 5),
     ];
-    disk.write(&batch, 5).unwrap();
+    disk.write(&batch, 5, &registry()).unwrap();
     drop(disk);
     assert_eq!(found(&scratch), (vec!["pods ns/b".to_owned()], 5));
 }
@@ -111,7 +114,7 @@ fn a_batch_stores_the_last_state_of_each_object() {
 fn a_mostly_empty_file_shrinks_on_open() {
     let scratch = Scratch::new("empty");
     let mut disk = scratch.open();
-    disk.found(&[], 1).unwrap();
+    disk.found(&[], 1, &registry()).unwrap();
     let size = || fs::metadata(scratch.0.join(FILE)).unwrap().len();
     let large = write("ns/0", 2, 2_000_000);
     let keys: Vec<String> = (0..10).map(|nth| format!("ns/{nth:02}")).collect();
@@ -120,11 +123,11 @@ fn a_mostly_empty_file_shrinks_on_open() {
         ..large.clone()
     };
     for key in &keys {
-        disk.write(&[written(key)], 2).unwrap();
+        disk.write(&[written(key)], 2, &registry()).unwrap();
     }
     // The last object keeps the end of the file in use.
     let removals: Vec<Write> = keys[..9].iter().map(|key| removal(key, 3)).collect();
-    disk.write(&removals, 3).unwrap();
+    disk.write(&removals, 3, &registry()).unwrap();
     drop(disk);
     assert!(size() > COMPACT_BYTES_MIN, "{}", size());
     assert_eq!(found(&scratch), (vec!["pods ns/09".to_owned()], 3));
@@ -136,7 +139,7 @@ fn a_mostly_empty_file_shrinks_on_open() {
 fn an_inconsistent_object_is_reported_by_name() {
     let scratch = Scratch::new("contradiction");
     let mut disk = scratch.open();
-    disk.found(&[write("ns/a", 1, 1)], 1).unwrap();
+    disk.found(&[write("ns/a", 1, 1)], 1, &registry()).unwrap();
     let error = disk.load(|_| Err("it has no metadata".to_owned()));
     let error = error.unwrap_err().to_string();
     assert!(
@@ -148,7 +151,7 @@ fn an_inconsistent_object_is_reported_by_name() {
 #[test]
 fn a_store_of_a_newer_version_is_reported() {
     let scratch = Scratch::new("newer");
-    scratch.open().found(&[], 1).unwrap();
+    scratch.open().found(&[], 1, &registry()).unwrap();
     let database = open_file(&scratch.0.join(FILE), false).unwrap();
     let transaction = database.begin_write().unwrap();
     let mut about = transaction.open_table(ABOUT).unwrap();
@@ -167,7 +170,7 @@ fn new_files_are_private_and_existing_modes_are_kept() {
     use std::os::unix::fs::PermissionsExt as _;
     let scratch = Scratch::new("modes");
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    scratch.open().found(&[], 1).unwrap();
+    scratch.open().found(&[], 1, &registry()).unwrap();
     assert_eq!(mode(&scratch.0), 0o700);
     for entry in fs::read_dir(&scratch.0).unwrap() {
         let path = entry.unwrap().path();

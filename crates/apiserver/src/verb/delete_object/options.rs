@@ -117,7 +117,7 @@ impl DeleteOptions {
     /// # Errors
     ///
     /// Returns a 409 error if a precondition does not hold.
-    pub(super) fn check(
+    pub(in crate::verb) fn check(
         &self,
         subject: Subject<'_>,
         object: &Object,

@@ -223,7 +223,7 @@ fn envelope(
     let (head, tail) = match representation {
         Representation::Object => {
             let api_version = json!(resource.kind.api_version());
-            let kind = json!(format!("{}List", resource.kind.kind));
+            let kind = json!(resource.kind.list_kind);
             if resource.kind.custom {
                 // Only lists of custom kinds always have this member.
                 let mut metadata = metadata;

@@ -1,0 +1,291 @@
+//! Tests of kinds that `CustomResourceDefinition`s add while the server runs.
+//!
+//! The cases in `verify/cases/custom` show what Kubernetes does. These tests show what a case can't: a restart,
+//! a restored revision, a client that disconnects, and definitions that are seeds.
+
+use kube_informer_apiserver::{Kind, Scope, Server};
+use serde_json::{Value, json};
+
+use crate::ask::{Watch, builder, delete, get, with};
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+
+/// Returns a definition in the group `example.com`, of namespaced objects.
+fn definition(plural: &str, kind: &str) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
+
+fn widget(name: &str) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}})
+}
+
+/// Returns a widget with a finalizer, which keeps the widget until it is removed.
+fn held(name: &str) -> Value {
+    let mut widget = widget(name);
+    widget["metadata"]["finalizers"] = json!(["example.com/x"]);
+    widget
+}
+
+/// Returns the conditions of a definition, such as `NamesAccepted=True NoConflicts`.
+async fn conditions(server: &Server, name: &str) -> Vec<String> {
+    let found = get(server, &format!("{CRDS}/{name}")).await.json;
+    let conditions = found["status"]["conditions"].as_array().unwrap().clone();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let shown = conditions.iter().map(|one| {
+        let [kind, status, reason] = ["type", "status", "reason"].map(|member| text(&one[member]));
+        format!("{kind}={status} {reason}")
+    });
+    shown.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_in_use_is_accepted_when_its_owner_is_deleted() {
+    let server = builder().build();
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    let made = with(&server, "POST", CRDS, &definition("gadgets", "Widget")).await;
+    assert_eq!(made.code, 201);
+    let refused = [
+        "NamesAccepted=False ListKindConflict",
+        "Established=False NotAccepted",
+    ];
+    assert_eq!(conditions(&server, "gadgets.example.com").await, refused);
+    let gadgets = "/apis/example.com/v1/namespaces/default/gadgets";
+    assert_eq!(get(&server, gadgets).await.code, 404);
+    assert_eq!(
+        delete(&server, &format!("{CRDS}/widgets.example.com"))
+            .await
+            .code,
+        200
+    );
+    let accepted = [
+        "NamesAccepted=True NoConflicts",
+        "Established=True InitialNamesAccepted",
+    ];
+    assert_eq!(conditions(&server, "gadgets.example.com").await, accepted);
+    assert_eq!(get(&server, gadgets).await.code, 200);
+    assert_eq!(get(&server, WIDGETS).await.code, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_definition_stays_until_its_last_object_is_removed() {
+    let server = builder().build();
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    with(&server, "POST", WIDGETS, &widget("a")).await;
+    with(&server, "POST", WIDGETS, &held("b")).await;
+    let name = format!("{CRDS}/widgets.example.com");
+    assert_eq!(delete(&server, &name).await.code, 200);
+    assert_eq!(
+        get(&server, WIDGETS).await.json["items"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(
+        conditions(&server, "widgets.example.com").await[2],
+        "Terminating=True InstanceDeletionInProgress"
+    );
+    assert_eq!(
+        with(&server, "POST", WIDGETS, &widget("c")).await.refusal(),
+        "403 Forbidden: widgets.example.com \"c\" is forbidden: create not allowed while custom resource definition is terminating"
+    );
+    let release = json!({"metadata": {"finalizers": null}});
+    with(&server, "PATCH", &format!("{WIDGETS}/b"), &release).await;
+    assert_eq!(get(&server, &name).await.code, 404);
+    assert_eq!(get(&server, WIDGETS).await.code, 404);
+
+    // A new definition of the same name starts without objects and without history.
+    let before = server.revision();
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    assert_eq!(get(&server, WIDGETS).await.json["items"], json!([]));
+    let old = format!("{WIDGETS}?watch=1&resourceVersion={before}");
+    let mut watch = Watch::open(&server, &old).await;
+    let trace = watch.trace().await;
+    assert!(trace.starts_with("ERROR 410 Expired: "), "{trace}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_the_spec_ends_watches_and_a_label_does_not() {
+    let server = builder().build();
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    let mut watch = Watch::open(&server, &format!("{WIDGETS}?watch=1")).await;
+    let name = format!("{CRDS}/widgets.example.com");
+    with(
+        &server,
+        "PATCH",
+        &name,
+        &json!({"metadata": {"labels": {"x": "y"}}}),
+    )
+    .await;
+    with(&server, "POST", WIDGETS, &widget("a")).await;
+    assert_eq!(watch.trace().await, "ADDED a 6\n");
+    let short = json!({"spec": {"names": {"shortNames": ["wd"]}}});
+    assert_eq!(with(&server, "PATCH", &name, &short).await.code, 200);
+    assert_eq!(watch.trace().await, "end\n");
+    let resources = get(&server, "/apis/example.com/v1").await.json;
+    assert_eq!(resources["resources"][0]["shortNames"], json!(["wd"]));
+    assert_eq!(get(&server, &format!("{WIDGETS}/a")).await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_of_the_builder_is_served_whether_or_not_it_is_defined() {
+    let kind = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
+    let server = builder().kind(kind).build();
+    with(&server, "POST", WIDGETS, &widget("a")).await;
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    assert_eq!(conditions(&server, "widgets.example.com").await.len(), 2);
+    assert_eq!(
+        delete(&server, &format!("{CRDS}/widgets.example.com"))
+            .await
+            .code,
+        200
+    );
+    assert_eq!(get(&server, CRDS).await.json["items"], json!([]));
+    assert_eq!(get(&server, &format!("{WIDGETS}/a")).await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_among_the_seeds_is_established_with_one_revision() {
+    let mut seed = widget("a");
+    seed["metadata"]["namespace"] = json!("default");
+    let server = builder()
+        .seed([definition("widgets", "Widget"), seed])
+        .build();
+    assert_eq!(server.revision(), 2);
+    assert_eq!(get(&server, &format!("{WIDGETS}/a")).await.revision(), "2");
+    let accepted = [
+        "NamesAccepted=True NoConflicts",
+        "Established=True InitialNamesAccepted",
+    ];
+    assert_eq!(conditions(&server, "widgets.example.com").await, accepted);
+    let found = get(&server, &format!("{CRDS}/widgets.example.com"))
+        .await
+        .json;
+    assert_eq!(found["status"]["storedVersions"], json!(["v1"]));
+    assert_eq!(found["status"]["acceptedNames"]["singular"], "widget");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_revision_has_the_kinds_of_that_revision() {
+    let server = builder().build();
+    let before = server.revision();
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    with(&server, "POST", WIDGETS, &widget("a")).await;
+    server.faults().restart_at(before).unwrap();
+    assert_eq!(get(&server, WIDGETS).await.code, 404);
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    assert_eq!(get(&server, WIDGETS).await.json["items"], json!([]));
+
+    with(&server, "POST", WIDGETS, &widget("b")).await;
+    let defined = server.revision();
+    delete(&server, &format!("{CRDS}/widgets.example.com")).await;
+    assert_eq!(get(&server, WIDGETS).await.code, 404);
+    server.faults().restart_at(defined).unwrap();
+    assert_eq!(get(&server, &format!("{WIDGETS}/b")).await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_discovery_of_a_group_prefers_its_most_stable_version() {
+    let server = builder().build();
+    let versions = |names: &[&str]| -> Vec<Value> {
+        let versions = names.iter().enumerate();
+        let schema = json!({"openAPIV3Schema": {"type": "object"}});
+        let version = |(at, name): (usize, &&str)| json!({"name": name, "served": true, "storage": at == 0, "schema": schema});
+        versions.map(version).collect()
+    };
+    let mut widgets = definition("widgets", "Widget");
+    widgets["spec"]["versions"] = json!(versions(&["v1alpha1", "v1beta1"]));
+    let mut gadgets = definition("gadgets", "Gadget");
+    gadgets["spec"]["versions"] = json!(versions(&["v1", "v2"]));
+    for one in [&widgets, &gadgets] {
+        assert_eq!(with(&server, "POST", CRDS, one).await.code, 201);
+    }
+    let group = get(&server, "/apis/example.com").await.json;
+    let named: Vec<_> = group["versions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["version"].clone())
+        .collect();
+    assert_eq!(named, ["v2", "v1", "v1beta1", "v1alpha1"]);
+    assert_eq!(group["preferredVersion"]["version"], "v2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_shows_the_fields_that_the_definition_names() {
+    let server = builder().build();
+    let mut widgets = definition("widgets", "Widget");
+    widgets["spec"]["versions"][0]["subresources"] = json!({"scale": {
+        "specReplicasPath": ".spec.size.wanted",
+        "statusReplicasPath": ".status.size",
+        "labelSelectorPath": ".status.labels",
+    }});
+    with(&server, "POST", CRDS, &widgets).await;
+    let mut a = widget("a");
+    with(&server, "POST", WIDGETS, &a).await;
+    let scale = format!("{WIDGETS}/a/scale");
+    assert_eq!(
+        get(&server, &scale).await.refusal(),
+        "500 InternalError: Internal error occurred: the spec replicas field \".spec.size.wanted\" does not exist"
+    );
+    let label = json!({"metadata": {"labels": {"x": "y"}}});
+    assert_eq!(
+        with(&server, "PATCH", &scale, &label).await.refusal(),
+        "400 BadRequest: the spec replicas field \".spec.size.wanted\" cannot be empty"
+    );
+    let three = json!({"spec": {"replicas": 3}});
+    assert_eq!(
+        with(&server, "PATCH", &scale, &three).await.json["spec"]["replicas"],
+        3
+    );
+    a = get(&server, &format!("{WIDGETS}/a")).await.json;
+    assert_eq!(a["spec"], json!({"size": {"wanted": 3}}));
+    a["status"] = json!({"size": 2, "labels": "app=a"});
+    with(&server, "PUT", &format!("{WIDGETS}/a"), &a).await;
+    let shown = get(&server, &scale).await.json;
+    assert_eq!(shown["status"], json!({"replicas": 2, "selector": "app=a"}));
+}
+
+#[cfg(feature = "persistence")]
+#[tokio::test(start_paused = true)]
+async fn a_restarted_server_serves_the_defined_kinds_and_completes_deletions() {
+    let directory = crate::persistence::scratch("definitions");
+    let server = builder().open(&directory).unwrap();
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    with(&server, "POST", CRDS, &definition("gadgets", "Gadget")).await;
+    with(&server, "POST", WIDGETS, &held("a")).await;
+    delete(&server, &format!("{CRDS}/widgets.example.com")).await;
+    let a = get(&server, &format!("{WIDGETS}/a")).await.text;
+    drop(server);
+
+    let server = builder().open(&directory).unwrap();
+    assert_eq!(
+        get(&server, &format!("{WIDGETS}/a")).await.text,
+        a,
+        "byte for byte"
+    );
+    let gadgets = "/apis/example.com/v1/namespaces/default/gadgets";
+    assert_eq!(get(&server, gadgets).await.code, 200);
+    let release = json!({"metadata": {"finalizers": null}});
+    with(&server, "PATCH", &format!("{WIDGETS}/a"), &release).await;
+    assert_eq!(get(&server, WIDGETS).await.code, 404);
+    drop(server);
+
+    let server = builder().open(&directory).unwrap();
+    assert_eq!(get(&server, WIDGETS).await.code, 404);
+    assert_eq!(get(&server, gadgets).await.code, 200);
+}

@@ -32,7 +32,8 @@ pub struct Binaries {
 enum Origin {
     /// The folder that [`ASSETS`] names.
     Installed(PathBuf),
-    /// The executables are built with Go. etcd always has the version in the `go.mod` files of this package.
+    /// The executables are built with Go. The field `version` does not apply to etcd, which has the version
+    /// in this package's `go.mod` files.
     Built {
         /// Folder of all executables, by name and version.
         folder: PathBuf,

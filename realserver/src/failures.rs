@@ -40,7 +40,8 @@ impl ControlPlane {
         self.api_server.end();
     }
 
-    /// Ends the first kube-apiserver with `SIGTERM`, and with `SIGKILL` 30 s later, if it still runs.
+    /// Ends kube-apiserver with `SIGTERM`, and with `SIGKILL` 30 s later, if it still runs. A second
+    /// kube-apiserver is not affected.
     ///
     /// # Errors
     /// Returns an error if the signal can't be sent.
@@ -48,9 +49,10 @@ impl ControlPlane {
         self.api_server.terminate(GRACE).await
     }
 
-    /// Starts the first kube-apiserver, which must have ended, and waits until it is ready.
+    /// Starts kube-apiserver again after it has ended, and waits until it is ready.
     ///
-    /// The data, the address, the certificate and the token stay the same.
+    /// The data, the address, the certificate and the token stay the same. A second kube-apiserver is not
+    /// affected.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`start`](Self::start).

@@ -94,11 +94,10 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     Ok(done.join("\n"))
 }
 
-/// Runs the real rustdoc with the environment variable `RUSTC_BOOTSTRAP`, if Cargo has started this program
-/// in place of rustdoc.
+/// Runs the real rustdoc if Cargo has started this program in place of rustdoc. Otherwise, returns `None`.
 ///
-/// Rustdoc needs the variable, but for Cargo the variable would cause rebuilds. [`document`] therefore makes
-/// Cargo start this program. Returns `None` if this program was started in another way.
+/// The real rustdoc gets the environment variable `RUSTC_BOOTSTRAP`, which JSON output requires. [`document`]
+/// can't set the variable for Cargo, because Cargo would then rebuild crates.
 pub(crate) fn as_rustdoc() -> Option<Result<ExitCode>> {
     let rustdoc = env::var_os(RUSTDOC)?;
     let mut command = Command::new(rustdoc);

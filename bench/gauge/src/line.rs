@@ -20,7 +20,7 @@ pub struct Line {
     pub steady_kib: u64,
     /// Resident memory after a forced garbage collection; `null` without a garbage collector.
     pub steady_freed_kib: Option<u64>,
-    /// Number of events that the program requested from the source in the watch phase.
+    /// Number of events in the watch phase: the value of the flag `--events`.
     pub events: u64,
     /// Requested events per second in the watch phase; 0 is as fast as possible.
     pub rate: u64,

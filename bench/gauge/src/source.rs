@@ -41,8 +41,8 @@ impl Source {
 
     /// Causes `events` changes of objects, at `rate` changes per second. If `rate` is 0, there is no limit.
     ///
-    /// With the neutral source, returns after the last change. With a real server, only prints `ready`. The
-    /// parent process then changes the objects.
+    /// For the benchmark's own server, returns after the last change. For a real API server, only prints
+    /// `ready`. The parent process then changes the objects.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         match self {
             Self::Neutral(source) => source.emit(events, rate).await,
@@ -70,14 +70,14 @@ fn print(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("standard output is closed")
 }
 
-/// A client that sends commands to the neutral source.
+/// A client that sends commands to the benchmark's server of generated objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Neutral {
     authority: String,
 }
 
 impl Neutral {
-    /// Creates a client for the neutral source at the address `server`.
+    /// Creates a client for the benchmark's server of generated objects at the address `server`.
     ///
     /// # Errors
     /// Returns an error if the address does not start with `http://`.

@@ -25,7 +25,7 @@ const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// Seed of the generated pods, the same in all runs.
 const SEED: &str = "1";
 
-/// Paths of the benchmark programs, and how the source splits responses into chunks.
+/// Paths of the benchmark programs, and the rule by which the benchmark's server splits responses.
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,

@@ -135,7 +135,7 @@ impl Goal {
         self.value_of(&self.case, samples)
     }
 
-    /// Calculates the value for the case that requests JSON.
+    /// Calculates the value of the goal for the case that requests JSON instead of protobuf.
     ///
     /// Returns `None` if the goal has no such case, a measurement is missing or a divisor is zero.
     pub(crate) fn value_in_json(&self, samples: &Samples) -> Option<f64> {

@@ -22,7 +22,8 @@ struct Figure {
     head: &'static str,
     table: &'static str,
     column: &'static str,
-    /// Text that follows the program's name in the label of the copied row, such as ` at 1000/s`.
+    /// Text after the program's name in the row label of `table`, such as ` at 1000/s`. Empty if the label is
+    /// only the name.
     suffix: &'static str,
 }
 

@@ -23,7 +23,8 @@ const KEPT: u64 = 65_536;
 /// have the same length.
 const BEFORE_FIRST: u64 = 4_000_000_000;
 
-/// The record of the latest changes, from which the [`Version`] of each object is computed.
+/// The record of the latest changes, from which the `resourceVersion` of each object at any recent
+/// revision is computed.
 #[derive(Debug)]
 pub(crate) struct History {
     order: Order,
@@ -196,9 +197,10 @@ impl Order {
         usize::try_from(object).expect("objects are counted by a usize")
     }
 
-    /// Returns the position of the object with the index `object` in the cyclic order, counted from 0.
+    /// Returns the position of the object with the index `object` in the order in which objects change,
+    /// counted from 0.
     ///
-    /// The position is also the number of the object's first change.
+    /// For example, at position 5 the object's first change is change number 5, also counted from 0.
     fn place(self, object: usize) -> u64 {
         object as u64 * self.back % self.objects
     }

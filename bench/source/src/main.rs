@@ -46,10 +46,10 @@ struct Args {
     /// Print the sizes of the generated objects and exit, without serving them.
     #[arg(long)]
     describe: bool,
-    /// With `--describe`, print only the mean sizes, as one line of JSON.
+    /// With `--describe`, print only the mean size of an object in each format, as one line of JSON.
     #[arg(long, requires = "describe")]
     line: bool,
-    /// Write to this file the zstd probabilities that packed caches use for compression, and exit.
+    /// Write the entropy tables for the zstd dictionaries of packed caches to this file, and exit.
     #[arg(long, value_name = "FILE")]
     probabilities: Option<PathBuf>,
 }

@@ -163,9 +163,10 @@ impl Slot {
         }
     }
 
-    /// Returns the length of the slot's value in JSON, in bytes.
+    /// Returns the length of this slot's value in bytes. The value has the same length in all objects.
     ///
-    /// For [`Slot::Data`], returns the number of bytes before base64 encoding.
+    /// For [`Slot::Data`], this is the length of the random bytes. For all other slots, this is the length of
+    /// the text in JSON.
     fn width(self) -> usize {
         match self {
             Slot::Uid => 36,
@@ -178,7 +179,9 @@ impl Slot {
         }
     }
 
-    /// Replaces the content of `out` with the value of this slot in the object that `of` identifies.
+    /// Replaces the content of `out` with the value of this slot for one object, in the given encoding.
+    ///
+    /// The parameter `of` identifies the object. In the object, the value replaces the slot's placeholder.
     pub(crate) fn write(self, of: &Identity, encoding: Encoding, out: &mut Vec<u8>) {
         out.clear();
         match self {

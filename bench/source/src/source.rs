@@ -246,7 +246,9 @@ impl Reader {
         self.at
     }
 
-    /// Replaces `versions` with the versions of `objects` at the reader's position.
+    /// Replaces the content of `versions` with the [`Version`] of each object whose index is in `objects`.
+    ///
+    /// The versions do not include changes after the reader's position in the sequence of changes.
     pub(crate) fn versions(&self, objects: std::ops::Range<usize>, versions: &mut Vec<Version>) {
         let state = self.source.state.lock();
         versions.clear();
@@ -283,7 +285,7 @@ impl Drop for Reader {
 // === impl Follower ===
 
 impl Follower {
-    /// Returns whether a `POST /cut` request arrived after this follower was created.
+    /// Returns whether the watch must end, because a `POST /cut` request ended all open watches.
     pub(crate) fn is_cut(&self) -> bool {
         self.counts.borrow().cuts > self.cuts
     }

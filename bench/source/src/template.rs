@@ -85,7 +85,7 @@ impl Pattern {
         })
     }
 
-    /// Returns the length in bytes of every object that the pattern writes.
+    /// Returns the length of one encoded object in bytes, which is the same for all objects of the template.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }

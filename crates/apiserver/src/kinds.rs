@@ -81,7 +81,8 @@ pub struct Kind {
     pub(crate) storage_version_hash: Option<String>,
     /// Whether the definition of a custom kind is being deleted, so that no object can be created.
     pub(crate) is_terminating: bool,
-    /// The fields that the subresource `scale` shows, if a definition of the kind names them.
+    /// Paths of the fields that the subresource `scale` reads and changes, from the kind's
+    /// `CustomResourceDefinition`. `None` if no definition of the kind has such paths.
     pub(crate) scale: Option<ScalePaths>,
 }
 
@@ -92,7 +93,8 @@ pub(crate) struct ScalePaths {
     pub(crate) replicas: String,
     #[serde(rename = "statusReplicasPath")]
     pub(crate) current_replicas: String,
-    /// Path of a label selector in text form. Empty if there is none.
+    /// Path of the field that contains a label selector as a string. Empty if the definition names no such
+    /// field.
     #[serde(rename = "labelSelectorPath", default)]
     pub(crate) selector: String,
 }

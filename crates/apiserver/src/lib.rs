@@ -136,7 +136,7 @@
 //! | events queued for one watcher | [`Builder::watcher_buffer`] | the watch ends |
 //! | object states that the history has dropped, but that unfinished lists and watches still need | 1 GiB | lists that began before the newest dropped event are aborted; watches with a dropped event in their queue end |
 //! | lists and initial events in transfer | 64 million objects | responses that began over a minute ago are aborted; if this frees too little, the new request receives 429 |
-//! | other responses over 4 KiB in transfer | 512 MiB, shared with the previous row, in which each object uses 8 bytes | as for lists, but a write never receives 429: its response is aborted instead |
+//! | other responses over 4 KiB in transfer | 512 MiB together with the previous row; each object of that row counts 8 bytes, or its full size in a protobuf list | as in the previous row, but a write never receives 429: its response is aborted instead |
 //! | connections | 20,000, with 100 streams each, as in kube-apiserver | further connections wait |
 //! | time for a request head or a handshake | 32 s | the connection ends |
 //! | idle connection | 32 s on HTTP/1.1, 90 to 180 s on HTTP/2 | the connection ends |

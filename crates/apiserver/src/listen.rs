@@ -116,7 +116,9 @@ impl Server {
 }
 
 impl Server {
-    /// Returns [`OwnMachine`] if requests from web pages of other machines must be rejected.
+    /// Returns [`OwnMachine`] for a loopback address without TLS, unless `allow_remote` is set.
+    ///
+    /// Unless the server requires a token, such a port rejects requests from web pages of other hosts.
     fn is_for_own_machine(&self, address: SocketAddr, security: &Security) -> Option<OwnMachine> {
         // A web page can't send requests for the name in a certificate.
         let is_plain = matches!(security, Security::Plain);

@@ -49,7 +49,7 @@ pub(crate) enum Function {
     Update,
 }
 
-/// Functions that validate the metadata of an update, for all kinds.
+/// The functions with which Kubernetes validates the metadata of each updated object, regardless of its kind.
 const COMMON: [Function; 2] = [Function::Object, Function::Update];
 
 impl MetadataRules {

@@ -167,8 +167,9 @@ impl RequestLog {
         self.requests.iter()
     }
 
-    /// Returns the number of requests that the server had dropped from its full log when this copy was made.
+    /// Returns the number of requests that the server dropped because its log was full.
     ///
+    /// The count starts at the creation of the server, and ends when this copy of the log was made.
     /// Filter methods do not change this number, and [`RequestLog::clear`] does not reset it.
     pub fn dropped(&self) -> u64 {
         self.dropped

@@ -28,7 +28,8 @@ use crate::storage::Entry;
 /// The value is enough for 64 lists of a million objects.
 const SLOTS_MAX: usize = 64 * 1024 * 1024;
 
-/// Maximum number of slots that a response reserves for the chunk that is being sent.
+/// Maximum memory that a response reserves for the chunk that is being sent, in slots of
+/// [`ResponseBudget::SLOT_BYTES`] bytes.
 ///
 /// The value is 64 KiB on a 64-bit platform.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
@@ -109,7 +110,8 @@ impl ResponseBudget {
     /// A slot has the size of a pointer, because a list response needs one pointer per object.
     pub(crate) const SLOT_BYTES: usize = size_of::<usize>();
 
-    /// Returns the number of slots that a response with the objects `entries` needs.
+    /// Returns the memory that a response with the objects `entries` needs, in slots of
+    /// [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes.
     ///
     /// Each object needs one slot for a pointer. The other slots are for the JSON of the largest object.
     pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {

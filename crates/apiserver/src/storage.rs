@@ -135,7 +135,9 @@ impl Storage {
         }
     }
 
-    /// Adds empty collections until there are `collections` of them. The ids of new collections are the next.
+    /// Adds empty collections until there are `collections` of them.
+    ///
+    /// The ids of the new collections follow the ids of the existing collections.
     pub(crate) fn grow(&mut self, collections: usize) {
         // A new collection has had no events, so it can be restored to each revision that others can.
         let horizons = self.collections.iter().map(|one| one.horizon);

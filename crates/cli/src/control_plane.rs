@@ -126,8 +126,9 @@ impl ControlPlane {
         }
     }
 
-    /// Creates a [`Process`] without loops. The caller adds the loops, and then passes the process to
-    /// [`ControlPlane::host`].
+    /// Creates a [`Process`], a group of control loops that share `client` and an informer factory.
+    ///
+    /// The group is empty. The caller adds the loops, and then passes the process to [`ControlPlane::host`].
     pub(crate) fn process(&self, user_agent: &str, client: Client) -> Process {
         let factory = SharedInformerFactory::builder(client.clone())
             .namespaces(self.scope.namespace.as_deref())

@@ -93,9 +93,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the number of JSON objects and arrays at any depth, including the object itself.
+    /// Returns the number of maps and arrays in the JSON at any depth, including the outermost map.
     ///
-    /// Returns 0 for protobuf.
+    /// Returns 0 for protobuf, because the protobuf decoder limits this number itself.
     pub(crate) fn parts(self) -> usize {
         match self.codec {
             Codec::Json => crate::json::parts(self.bytes),
@@ -112,10 +112,10 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the byte position of the value of `metadata` if the JSON begins with `{"metadata":`.
+    /// Returns `Some` if the object begins like a list item of a built-in kind, which states no kind.
     ///
-    /// API servers begin list items of built-in kinds with this text. In protobuf, an object without an
-    /// envelope is a list item. The result is then `Some(0)`, where the 0 has no meaning.
+    /// In JSON, such an item begins with `{"metadata":`. The number is the byte position of the value of
+    /// `metadata`. In protobuf, such an item has no envelope. The number is then 0 and has no meaning.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
@@ -177,13 +177,13 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Like [`Encoded::cut`], but for JSON, `identity` provides the annotations and the managed fields.
+    /// Like [`Encoded::cut`], but does not search the JSON for the annotations and the managed fields.
     ///
-    /// `identity` must be the identity of this object.
+    /// `identity` must be the identity of this object. For JSON, it contains the text of these two fields.
     ///
     /// Returns `None` if the caller must use [`Encoded::cut`]. This happens only for JSON, for three reasons:
     /// - `pruning` can drop fields other than annotations and managed fields;
-    /// - the key of one of the two fields is escaped;
+    /// - `pruning` drops one of the two fields, and the key of this field is escaped;
     /// - `pruning` drops parts of one of the two fields, and the value of this field is invalid JSON.
     pub(crate) fn cut_found(
         self,

@@ -82,7 +82,7 @@ pub(crate) enum Command<K> {
     Settle(oneshot::Sender<()>),
     /// Queues objects that were loaded from a file, and requests a reply when the store contains them.
     ///
-    /// Each delta is the full list of one source, which is one list and watch of the informer.
+    /// Each delta contains the complete list of one reflector.
     Fill(Vec<Delta<K>>, oneshot::Sender<()>),
     /// Requests a snapshot of the store. The reply is a [`NoSnapshot`] if the loop can't provide a snapshot.
     Snapshot(oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>),

@@ -212,8 +212,8 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// Returns [`RecursiveConstructor`] if `make` requests the informer of the kind `K` from this factory. If
-    /// that request uses another method than `informer_for`, for example `informer`, the factory also creates
-    /// an informer of the kind with the default options, and keeps it.
+    /// `make` calls [`informer`](Self::informer) for `K`, that call creates an informer with the default
+    /// options. The factory keeps that informer, although `informer_for` returns an error.
     #[doc(alias = "NewInformerFunc")]
     #[doc(alias = "InformerFor")]
     pub fn informer_for<K>(

@@ -101,10 +101,11 @@ pub struct MutationCache<K> {
 
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Wakes the [`Lapsed`] streams when a write or deletion lapses.
+    /// Wakes the [`Lapsed`] streams when the overlay drops a write or deletion although the cache has not
+    /// applied this change.
     ///
-    /// Also wakes the streams when an empty overlay receives a write or deletion. The streams then wait for
-    /// the expiry.
+    /// Also wakes the streams when an empty overlay receives a write or deletion, because the streams must
+    /// then wait until this change expires.
     changed: Notify,
 }
 

@@ -71,8 +71,10 @@ pub(crate) struct Prefetch<K> {
     ///
     /// Reset only by notifications that are long enough for prefetch.
     given: Arc<AtomicUsize>,
-    /// The object of the last returned event, if the object is counted in `read_count`. The next call of
-    /// `next` checks whether the handler has read the object.
+    /// The object of the last returned event. The next call of `next` records in `read_count` whether the
+    /// handler has read the object.
+    ///
+    /// `None` if the event has no object, or if reads of the object are not counted.
     last: Option<Object<K>>,
     /// Channels to the decoding threads. A thread ends when its sender is dropped.
     decoders: Vec<SyncSender<Vec<Upcoming<K>>>>,

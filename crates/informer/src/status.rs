@@ -129,8 +129,10 @@ impl Status {
         self.failed()?.failing_for()
     }
 
-    /// Returns whether the informer has synced and has not failed since then. The result stays `true` after
-    /// the program has stopped the informer.
+    /// Returns whether the informer has synced ([`Status::synced`]) and has not failed ([`Status::failure`]).
+    ///
+    /// An error of a list or watch is not a failure of the informer. The result stays `true` after the
+    /// program has stopped the informer.
     pub fn has_synced(&self) -> bool {
         self.synced && self.failure.is_none()
     }

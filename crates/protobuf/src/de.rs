@@ -59,12 +59,12 @@ pub struct Options {
 /// The treatment of a field that the message does not contain, but that Go always includes in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// The visitor receives the field with its zero value or null, as Go writes it in Kubernetes 1.36.
+    /// A missing field is passed to the visitor as the zero value or null that Go writes in Kubernetes 1.36.
     ///
     /// A field that Kubernetes added after 1.36 is skipped, even if the message contains it.
     Zero,
-    /// The visitor does not receive the field, as if the sender's Kubernetes version did
-    /// not have the field.
+    /// A missing field is not passed to the visitor, as if the sender's Kubernetes version did not have the
+    /// field.
     Nothing,
 }
 

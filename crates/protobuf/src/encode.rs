@@ -202,12 +202,13 @@ impl Encoder {
         }
     }
 
-    /// Writes a JSON value to one of the two fields of a [`Form::Either`] message.
+    /// Writes a JSON value as a message with two fields ([`Form::Either`]), such as `JSONSchemaPropsOrBool`.
     ///
-    /// The second field receives an array if the field is a list, and an object if the field is a single
-    /// message. The first field receives any other value.
+    /// The value is written to the second field if it fits: an array if this field is a list, or an object if
+    /// this field is a single message. Otherwise, the value is written to the first field.
     ///
-    /// If the second field receives the value, a boolean first field is written as `true`, as in Go.
+    /// If the value is written to the second field, and the first field is a boolean, the first field is also
+    /// written, as `true`. Go does the same.
     fn either(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         let [first, second] = &message.fields[..] else {
             return Ok(());

@@ -100,9 +100,11 @@ impl<'de> Scalar<'de> {
     }
 }
 
-/// Returns whether the JSON value of the message `bytes` is null. `form` is the message's form in JSON.
+/// Returns whether a message is Go's zero time, or a [`Form::Json`] message without text. Go writes both as
+/// null.
 ///
-/// Returns false for every message of [`Form::Either`], and for the JSON text `null` in [`Form::Json`].
+/// `form` is the message's form in JSON. Returns false for all other messages. This includes
+/// [`Form::Either`] messages, which the caller must decode to detect null.
 #[inline]
 pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
     match form {

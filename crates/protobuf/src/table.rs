@@ -43,8 +43,8 @@ pub struct Message {
     pub fields: Vec<Field>,
     /// Index in `fields` for each field number; `u8::MAX` if no field has the number.
     by_number: Vec<u8>,
-    /// Index in `fields` for each tag; `u8::MAX` if no plain field has the tag (see
-    /// [`plain_position`](Self::plain_position)).
+    /// Index in `fields` for each tag. `u8::MAX` for a tag without a field, and for the tags of inline fields
+    /// and of lists of numbers or booleans.
     by_tag: Vec<u8>,
 }
 
@@ -55,7 +55,8 @@ pub enum Form {
     Object,
     /// A JSON array: the value of the message's only field, which is a list. Never null.
     List,
-    /// The value of the message's second field. If the second field is null, the value of the first field.
+    /// The JSON value of the message's second field, or of the first field if the second field is null. An
+    /// example is `JSONSchemaPropsOrBool`.
     Either,
     /// A JSON number or string.
     IntOrString,
@@ -80,7 +81,10 @@ pub struct Field {
     ///
     /// The usual encoding of each of these values is a single 0 byte.
     pub(crate) is_omitted_if_0: bool,
-    /// Whether Go omits the field from JSON if its value is 0.0, or a nested message whose JSON form is null.
+    /// Whether Go omits the field from JSON if its value is 0.0 (floating-point number) or null (nested
+    /// message).
+    ///
+    /// False for all other types, for which [`is_omitted_if_0`](Self::is_omitted_if_0) is set instead.
     pub(crate) is_omitted_if_null: bool,
     /// 1 plus the index of the nearest preceding field for which
     /// [`is_written_if_missing`](Self::is_written_if_missing) returns true; 0 if there is no such field.
@@ -128,13 +132,13 @@ pub enum Type {
 /// The condition under which Go writes a field as a member of the message's JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Always written. If the bytes do not contain the field, Go writes the zero value.
+    /// Always written to JSON, with Go's zero value if the protobuf bytes do not contain the field.
     Always,
     /// The members of the field's message are written instead of the field, as with `json:",inline"` in Go.
     Inline,
     /// Not written if the value is empty, zero or null, as with `omitempty` in Go.
     Nonzero,
-    /// Always written. If the bytes do not contain the field, Go writes null.
+    /// Always written to JSON, as null if the protobuf bytes do not contain the field.
     Nullable,
     /// Written if the bytes contain the field.
     Sent,

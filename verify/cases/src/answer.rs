@@ -26,7 +26,7 @@ pub(crate) enum Answer {
         lines: Vec<Line>,
         end: End,
     },
-    /// The command has succeeded. The text of the case contains no response to this command.
+    /// The command has succeeded, and has no output in the text of the case.
     Nothing,
 }
 
@@ -82,7 +82,9 @@ impl Answer {
         }
     }
 
-    /// Returns `false` if the answer shows a mistake in the script of the case.
+    /// Returns `false` for [`Impossible`](Self::Impossible), and for a failed request that prepares the case.
+    ///
+    /// With kube-apiserver, such an answer means that the commands of the case are wrong.
     pub(crate) fn is_possible(&self) -> bool {
         match self {
             Self::Prepared(response) => response.is_success(),

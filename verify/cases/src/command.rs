@@ -23,7 +23,9 @@ pub(crate) enum Command {
     Set { variable: String, pointer: String },
     /// Starts, reads or stops an informer.
     Informer(InformerCommand),
-    /// Makes all revisions before the current one too old for lists, and for watches without a watch cache.
+    /// Makes all revisions before the current one too old for lists and new watches.
+    ///
+    /// Exception: kube-apiserver still accepts these revisions for watches served from its watch cache.
     Compact,
     /// Allows a user to list and watch a resource in the namespace of the case.
     Allow { user: String, resource: String },
@@ -149,7 +151,8 @@ impl Command {
         }
     }
 
-    /// Parses an informer command, `COMPACT`, `ALLOW` or `CONTROLLERS`. Returns `None` for any other `word`.
+    /// Parses the command if `word` is `COMPACT`, `ALLOW`, `CONTROLLERS` or the first word of an
+    /// [`InformerCommand`]. Returns `None` for any other `word`.
     fn without_request(word: &str, rest: &str, lines: &[&str]) -> Result<Option<Self>> {
         let command = match (word, rest.split_once(' ')) {
             ("COMPACT", None) if rest.is_empty() => Self::Compact,

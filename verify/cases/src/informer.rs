@@ -36,7 +36,9 @@ use crate::{
 /// Time limit of each wait: for the sync, the next event, a status, or the end of all tasks.
 const WAIT_MAX: Duration = Duration::from_secs(6);
 
-/// Maximum wait for an unread event of a handler at the end of a case.
+/// At the end of a case: maximum wait, per handler, for an event that no command has read.
+///
+/// Such an event is an error.
 const MORE: Duration = Duration::from_millis(50);
 
 /// Pause between two counts of the tasks that are left.

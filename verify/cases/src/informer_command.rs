@@ -11,7 +11,9 @@ pub(crate) struct InformerCommand {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     Start(Options),
-    /// Registers a handler. A slow handler finishes an event only after the case has read the previous event.
+    /// Registers a handler.
+    ///
+    /// Each callback of a slow handler blocks until a `SEEN` command has read the handler's previous event.
     /// The buffer of a slow handler holds one event. A full buffer blocks the informer.
     Handler {
         handler: String,

@@ -68,7 +68,8 @@ struct Totals {
     statuses: BTreeMap<(String, u16), usize>,
     /// Number of intentional differences, by name.
     known: BTreeMap<&'static str, usize>,
-    /// The seed and the first unintentional difference of each program that has such a difference.
+    /// For each sequence of requests with an unintentional difference: the seed, and the first such
+    /// difference.
     different: Vec<(u64, Difference)>,
     /// The seeds of programs that could not be run, with the reason.
     broken: Vec<(u64, String)>,

@@ -114,7 +114,9 @@ impl Connection {
         }
     }
 
-    /// Makes all revisions before the current one too old for lists, and for watches without a watch cache.
+    /// Makes all revisions before the current one too old for lists and new watches.
+    ///
+    /// Exception: kube-apiserver still accepts these revisions for watches served from its watch cache.
     ///
     /// All cases use the same server, so this affects every case that runs at this time.
     pub(crate) async fn compact(&self) -> Result<()> {

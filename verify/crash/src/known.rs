@@ -138,8 +138,9 @@ mod tests {
         }
     }
 
-    /// Returns an object's expected states: the acknowledged number 1 at revision 5, and the pending write
-    /// `open`.
+    /// Returns the expected states of an object with the pending write `open`.
+    ///
+    /// In its last acknowledged state, the object contains the number 1 and has revision 5.
     fn known(open: Open) -> Known {
         let mut known = Known::default();
         known.tried(&key("a"), Some(1));

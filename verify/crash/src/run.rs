@@ -48,7 +48,8 @@ const BUG_LIVES: u64 = 60;
 /// [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
-/// Interval, in server processes, at which a client makes the database file large and mostly empty.
+/// During one of every `BLOATED_EVERY` server processes, a client makes the database file large and mostly
+/// empty.
 ///
 /// The following server processes compact the file during their start.
 const BLOATED_EVERY: u64 = 100;
@@ -60,7 +61,8 @@ const BLOATED_STARTS: u64 = 8;
 /// Maximum time from a server process's start to its kill.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// Interval, in server processes, at which the informers are compared with the acknowledged writes.
+/// During one of every `COMPARED_EVERY` server processes, the informers are compared with the acknowledged
+/// writes.
 ///
 /// The comparison is omitted if the server process is killed during its start.
 const COMPARED_EVERY: u64 = 10;
@@ -75,7 +77,7 @@ pub(crate) struct Arguments {
     /// Seed for writes and kill times; random if not given
     #[arg(long)]
     seed: Option<u64>,
-    /// `all`: run with each simulated server bug, and require that the checks detect it
+    /// Run once with each simulated server bug, and fail if the checks miss one; the only value is `all`
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
 }

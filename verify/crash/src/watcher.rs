@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Watcher {
     kind: usize,
-    /// Revision of the watcher's last list; initially the revision at which the first server started.
+    /// Revision of the watcher's last list; initially the revision at which the first watch starts.
     begun: u64,
     /// Revision of the last received event, bookmark or list.
     last: u64,
@@ -44,7 +44,7 @@ pub(crate) const RESUMED: &str = "resumed watches";
 pub(crate) const TOO_OLD: &str = "watches whose revision was too old";
 
 impl Watcher {
-    /// Creates a watcher whose first watch starts at `revision`, at which the first server has started.
+    /// Creates a watcher whose first watch starts at `revision`.
     pub(crate) fn new(kind: usize, revision: u64, bug: Option<Bug>) -> Self {
         Self {
             kind,

@@ -21,9 +21,9 @@ use crate::{
 /// Maximum number of sequences per batch for an oracle, a Go process with client-go.
 const AT_ONCE: usize = 250;
 
-/// Maximum number of sequences per batch if this program responds to client-go's HTTP requests.
+/// Maximum number of sequences per batch if client-go sends HTTP requests, to which this program responds.
 ///
-/// An oracle then receives one sequence at a time.
+/// The sequences of such a batch are sent to the Go process one after the other.
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.

@@ -35,7 +35,7 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    /// Records the length of a sequence, and the behaviors in its operations.
+    /// Records the length of a sequence, and the behaviors that the library showed in its steps `ours`.
     pub(crate) fn drawn(&mut self, sequence: &Sequence, ours: &[Step]) {
         self.lengths.push(sequence.operations.len());
         for (operation, step) in sequence.operations.iter().zip(ours) {

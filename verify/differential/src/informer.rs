@@ -7,8 +7,9 @@
 //! compared with client-go 0.32. In all other sequences, the informer uses an `InOrder` queue. The informer
 //! is compared with client-go 0.37, whose informers use `RealFIFO`.
 //!
-//! The answer to an operation contains all changes since the previous answer. Examples are the sync, the
-//! revision and the objects of the store, and the events of every handler.
+//! After each operation, the answers of the two informers are compared. An answer contains the new events of
+//! each handler, and the changed properties of the informer. Examples of properties are `has_synced`, the
+//! revision, and the objects of the store.
 //!
 //! Retry delays are not compared. The order of events of different objects is compared only after the
 //! operations in [`IN_ORDER`].
@@ -330,7 +331,9 @@ fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String>
     left.filter(|part| !part.is_empty()).collect()
 }
 
-/// Returns whether an event is an update between equal states, such as `~a@1 a@1`.
+/// Returns whether an event is an update without a change, such as `~a@1 a@1`.
+///
+/// In this example, the old and the new state of the object `a` both have revision 1.
 fn is_repeated(event: &str) -> bool {
     let mut words = event.split(' ');
     let old = words.next().and_then(|word| word.strip_prefix('~'));

@@ -151,8 +151,8 @@ impl Oracle {
     /// Runs one sequence on client-go, with `counterpart` as the API server of client-go.
     ///
     /// The oracle process sends each request of client-go as a line of text, and `counterpart` responds.
-    /// Further lines report that an operation or its second part is due, or that client-go has closed a
-    /// response body.
+    /// Further lines report that `counterpart` must execute the next step of an operation, or that client-go
+    /// has closed a response body.
     ///
     /// # Errors
     /// Returns the errors of [`Oracle::ask`], and the errors of the counterpart.

@@ -45,7 +45,8 @@ bugs! {
 pub(crate) trait Inner: Queue<K> {
     /// Returns whether the queue contains changes of this object.
     ///
-    /// Only a bug of `DeltaFifo` uses the result, so an `InOrder` queue always returns false.
+    /// Only the planted bug [`Bug::QueuedOnlyDeleteIgnored`] uses the result. An `InOrder` queue never has
+    /// this bug, so the method then always returns `false`.
     fn has(&self, name: &ObjectName) -> bool;
 }
 

@@ -269,10 +269,10 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// Text in an answer between the requests after an operation's first turn and those after its second turn.
+/// Separator in an answer, between the requests in the first and in the second turn of an operation.
 ///
-/// A turn is a part of an operation, after which virtual time passes. An operation has one or two turns.
-/// Each turn can inject faults, and the first turn can also change objects.
+/// An operation has one or two turns. In a turn, the test changes objects or injects faults, and then virtual
+/// time passes. Only the first turn changes objects.
 const THEN: &str = "then";
 
 /// Returns an operation's answer: the requests that followed, and the store's content.

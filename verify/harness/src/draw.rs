@@ -6,8 +6,8 @@ use fastrand::Rng;
 
 /// A random number generator with methods that draw choices.
 ///
-/// A changed percentage in a call of [`chance`](Choose::chance) or [`subset`](Choose::subset) does not by
-/// itself change later choices.
+/// [`chance`](Choose::chance) and [`subset`](Choose::subset) consume the same random numbers for every
+/// percentage. A different percentage therefore does not change the random numbers for later choices.
 pub trait Choose {
     /// Returns the random number generator.
     fn random(&mut self) -> &mut Rng;

@@ -31,7 +31,7 @@ pub enum Search {
     },
     /// The program has not found the bug: no run with the planted bug failed.
     Missed {
-        /// Number of runs without a failure, with its unit, such as `500 seeds`.
+        /// Extent of the whole search, such as `500 seeds`.
         within: String,
     },
 }

@@ -138,9 +138,9 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
     Kind { harm, ..kind }
 }
 
-/// Number of affected requests for a fault that must last until all faults are cleared.
+/// Number of requests that a fault affects if the fault must last until all faults are cleared.
 ///
-/// An informer sends fewer requests until then.
+/// The number is never reached, because an informer sends fewer requests until then.
 const WITHOUT_END: u32 = 60;
 
 /// All kinds of faults.

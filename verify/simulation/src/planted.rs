@@ -71,10 +71,11 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> EventHandler<K> for Late<H> {
     }
 }
 
-/// Returns whether a snapshot of the cache still contains the handle `object`, which failed to decode.
+/// Returns whether a snapshot of the cache still contains `object`, which failed to decode.
 ///
-/// With [`Bug::BrokenUncounted`], also returns `true` if the snapshot contains another handle with the same
-/// name and revision. The result then imitates an informer that does not replace the old handle.
+/// An informer must replace such an [`Object`] in the cache by another one. The function therefore compares
+/// with [`Object::is_same`]. With [`Bug::BrokenUncounted`], the function compares only the name and the
+/// revision. The result is then the same as if the informer had not replaced `object`.
 pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object<K>) -> bool {
     let kept = snapshot.get(object.object_name());
     let is_kept = kept.is_some_and(|kept| kept.is_same(object));

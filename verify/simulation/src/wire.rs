@@ -196,9 +196,9 @@ struct Body {
     wire: Wire,
     /// Converter of the body to JSON; `None` if the body is JSON.
     converter: Option<Converter>,
-    /// Checker of the order and backoff of the requests.
+    /// Checker of the requests, to which this body reports its lines and its end.
     ///
-    /// Only the responses to watches and streaming lists have a checker.
+    /// `None` unless this is the response to a watch or a streaming list.
     pace: Option<Arc<Mutex<Pace>>>,
     /// Whether this is a streaming list whose final bookmark has not arrived.
     is_listing: bool,

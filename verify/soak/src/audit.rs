@@ -66,7 +66,8 @@ pub(crate) struct Audited {
     pub(crate) requests: usize,
     /// Number of responses by status.
     pub(crate) statuses: BTreeMap<u16, usize>,
-    /// Descriptions of the contradictions between the logs and the wires.
+    /// Descriptions of the errors: log lines that can't be parsed, and differences between the audit logs and
+    /// the requests that the informers sent.
     pub(crate) wrong: Vec<String>,
 }
 
@@ -206,9 +207,9 @@ fn check(
 mod tests {
     use super::*;
 
-    /// Compares one line of an audit log with a [`Wire`], and returns the errors.
+    /// Returns the errors for an audit log line with the audit id `id` and the query `query`.
     ///
-    /// The wire has recorded one watch with the audit id `soak-large1.0-0`.
+    /// In the test, informers have sent only one request: a watch with the audit id `soak-large1.0-0`.
     fn wrong(id: &str, query: &str) -> Vec<String> {
         let wire = Wire::new("large1.0");
         wire.record(Kind::Watch);

@@ -106,11 +106,11 @@ impl Cluster {
         Ok(config)
     }
 
-    /// Ends the servers and the proxies, removes their files, and checks that nothing is left.
+    /// Ends the servers and the proxies, removes their files, and checks the result.
     ///
     /// # Errors
-    /// Returns an error if the first kube-apiserver or etcd still runs, or if the folder of the servers or
-    /// the file with the audit policy still exists.
+    /// Returns an error if kube-apiserver or etcd still runs, or if the folder of the servers or the file
+    /// with the audit policy still exists. Does not check a second kube-apiserver.
     pub(crate) fn end(self) -> Result<()> {
         let folder = self.plane.folder().to_owned();
         let policy = self.policy.0.clone();

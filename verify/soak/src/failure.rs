@@ -39,9 +39,10 @@ const LOST: Duration = Duration::from_secs(5);
 /// Number of writes of unwatched objects between the snapshot and the next writes of watched objects.
 ///
 /// After the restore, the server continues at the snapshot's revision. An informer can detect the restore
-/// only until kube-apiserver's own writes, such as leases, have reached the informer's last revision.
-/// kube-apiserver makes fewer than 400 such writes in [`PROBED_WITHIN`], the time in which every informer
-/// checks for the restore.
+/// only while the server's revision is lower than the informer's last revision. The writes of unwatched
+/// objects increase the difference between these revisions by `GAP`. kube-apiserver's own writes, such as
+/// leases, then decrease the difference. kube-apiserver makes fewer than 400 such writes in
+/// [`PROBED_WITHIN`], the time in which every informer checks for the restore.
 const GAP: usize = 400;
 
 /// Maximum time from the start of the restored server until every source has checked for the restore.
@@ -210,8 +211,8 @@ impl Parts<'_> {
     /// Restores etcd from a snapshot that is older than the last writes.
     ///
     /// With a `bump` above zero, the revisions of the restored etcd continue at the snapshot's revision plus
-    /// `bump`. Returns the pause of the writers, and the number of requests that each [`Wire`] had recorded
-    /// before the restored servers started.
+    /// `bump`. Returns a guard that keeps the writers paused until the guard is dropped. Also returns the
+    /// number of requests that each [`Wire`] had recorded before the restored servers started.
     async fn restore(&mut self, bump: u64) -> Result<(Pause, Vec<usize>)> {
         let pause = self.writers.pause().await;
         let plane = &mut self.cluster.plane;
@@ -312,7 +313,8 @@ async fn roll(cluster: &mut Cluster, wires: &[Arc<Wire>]) -> Result<()> {
 
 /// Waits until each source has had an open watch in ten consecutive checks.
 ///
-/// One check is not enough: an informer may not have noticed yet that the server has closed its connection.
+/// A source is one list and watch of an informer. One check is not enough: an informer may not have detected
+/// yet that the server has closed its connection.
 async fn watched_again(wires: &[Arc<Wire>]) -> Result<()> {
     const CHECKS: u32 = 10;
     let until = Instant::now() + WATCHED_WITHIN;

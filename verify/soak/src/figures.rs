@@ -21,7 +21,7 @@ const FEW: usize = 20;
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     reconnected: usize,
-    /// Maximum number of sources that reconnected within the same period of length [`BUCKET`].
+    /// Largest observed number of sources that reconnected within one period of length [`BUCKET`].
     busiest: usize,
 }
 
@@ -34,7 +34,9 @@ pub(crate) struct Requests {
     pub(crate) reasons: usize,
     /// Number of sources that sent a request after the failure.
     pub(crate) reconnected: usize,
-    /// Maximum number of sources that reconnected within the same period of length [`BUCKET`].
+    /// Largest observed number of sources that reconnected within one period of length [`BUCKET`].
+    ///
+    /// A source is one list and watch of an informer.
     pub(crate) busiest: usize,
     /// Time between the first reconnect and the last.
     pub(crate) spread: Duration,

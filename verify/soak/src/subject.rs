@@ -2,7 +2,8 @@
 //!
 //! Guarantees: [`Subject::wrong`] describes the first event that is illegal after the events before it.
 //! [`Subject::difference`] compares the uids and revisions of the cached objects and of the handler's objects
-//! with a list of the server. The method also compares the number of the last write in each cached object.
+//! with a list of the server. Every write stores a new number in the written object. The method also compares
+//! these numbers in the cached objects with the numbers in the list.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -138,7 +138,8 @@ struct Observed {
 #[derive(Debug)]
 struct Lists {
     justified: bool,
-    /// Whether a list was requested since the last [`Reason`] or complete list.
+    /// Whether the source has requested a list since its last complete list, or since the last response with
+    /// an error that requires a list ([`Reason`]).
     requested: bool,
 }
 
@@ -152,7 +153,8 @@ impl Default for Lists {
 }
 
 impl Lists {
-    /// Records a request. Returns `false` if the request starts a list that is not permitted.
+    /// Records a request. Returns `false` if the request starts a list that the source had no reason to
+    /// request.
     fn sent(&mut self, kind: Kind) -> bool {
         match kind {
             Kind::List | Kind::Stream => {

@@ -16,7 +16,9 @@ const PROGRAM: &str = "cargo run --release --package kube-informer-cli -- ";
 /// What `cargo xtask commands` does with a documented command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Stop the document's running server, if any, and start this command's server in the background.
+    /// Start the command's server in the background, for the later commands of the same document.
+    ///
+    /// If an earlier command of the document has started a server, stop that server first.
     Serve,
     /// Run the command to its end against the running server.
     Run,

@@ -261,7 +261,9 @@ impl Library {
         Ok((form, rows))
     }
 
-    /// Returns the name of a message's JSON format, and one row per field.
+    /// Returns the JSON format of the message `name`, such as `object` or `time`, and one row per field.
+    ///
+    /// There are no rows for a format without fields, such as `time`.
     fn message(&mut self, name: &str) -> Result<(&'static str, Vec<Row>)> {
         let fields = self.messages.get(name).context("no proto file has it")?;
         let (package, type_name) = name.rsplit_once('.').context("a name without a package")?;

@@ -25,7 +25,7 @@ const NARRATION: [&str; 6] = [
 
 /// Checks a Rust file, and returns the findings.
 ///
-/// Both rules apply to the comments. The code must not contain [`STUBS`].
+/// The rules `unfinished` and `narration` apply to the comments. The code must not contain [`STUBS`].
 pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     let mut findings = text(source.path, &source.comments);
     for stub in STUBS {
@@ -42,7 +42,7 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Checks a Markdown file with both rules, and returns the findings.
+/// Checks a Markdown file with the rules `unfinished` and `narration`, and returns the findings.
 pub(super) fn markdown(path: &str, markdown: &str) -> Vec<Finding> {
     text(path, &markdown::prose(markdown))
 }

@@ -61,7 +61,10 @@ impl Meter {
         })
     }
 
-    /// Returns the CPU time used since `start` in seconds, minus the CPU time of the process without clients.
+    /// Returns the CPU time that the process has used since `start` beyond its idle CPU time, in seconds.
+    ///
+    /// The idle CPU time is what the process uses in the same period without clients, calculated from the
+    /// measurement in [`Meter::of_idle`].
     pub(super) fn spent_s(&self, start: &Start) -> Result<f64> {
         let cpu = self.cpu()?.saturating_sub(start.cpu).as_secs_f64();
         let idle = self.idle * start.at.elapsed().as_secs_f64();

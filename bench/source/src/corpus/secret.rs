@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use super::workload::{Workload, one_of};
 use crate::slot::{Slot, Slots};
 
-/// Returns a Secret template for `workload`, and adds the slots of the template to `slots`.
+/// Returns a Secret of `workload`, with a placeholder for each value that differs between the workload's
+/// Secrets.
+///
+/// Adds a [`Slot`] for each of these values to `slots`.
 pub(super) fn secret(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

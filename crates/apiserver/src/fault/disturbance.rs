@@ -82,9 +82,10 @@ impl Laid {
 // === impl Disturbance ===
 
 impl Disturbance {
-    /// Creates the state of the faults `laid`, which apply to one response body.
+    /// Creates the state of one response body to which the faults `laid` apply.
     ///
-    /// Adds the steps that must be executed before the first chunk to `steps`.
+    /// If a fault takes effect before the first byte of the body, such as `cut after 0 bytes`, adds the
+    /// [`Step`]s of the fault to `steps`.
     pub(super) fn new(
         laid: Vec<Laid>,
         framing: Framing,
@@ -205,8 +206,9 @@ impl Disturbance {
         }
     }
 
-    /// Adds the steps of each fault that takes effect at the current number of received events. An example is
-    /// `cut after 3 events` after the third event.
+    /// Adds the [`Step`]s of each fault that takes effect after exactly the number of events received so far.
+    ///
+    /// For example, `cut after 3 events` takes effect after the third event.
     fn behind_events(&mut self, steps: &mut VecDeque<Step>) {
         let mut due = Vec::new();
         for laid in &mut self.laid {
@@ -266,8 +268,9 @@ impl Disturbance {
         room
     }
 
-    /// Adds the steps of each fault that takes effect at the current number of sent bytes. An example is
-    /// `cut after 100 bytes` after byte 100.
+    /// Adds the [`Step`]s of each fault that takes effect after exactly the number of bytes sent so far.
+    ///
+    /// For example, `cut after 100 bytes` takes effect after the first 100 bytes.
     fn behind_bytes(&mut self, steps: &mut VecDeque<Step>) {
         let at = self.bytes;
         for laid in &mut self.laid {

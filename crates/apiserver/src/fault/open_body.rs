@@ -192,7 +192,9 @@ impl Inbox {
         }
     }
 
-    /// Returns the current orders, and stores the waker of the polling task. The next order wakes this task.
+    /// Returns the orders that currently apply to the body, such as to end or to freeze.
+    ///
+    /// Also stores the waker of the task that polls the body. The next order wakes this task.
     fn read(&mut self, cx: &Context<'_>) -> Orders {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -303,7 +305,10 @@ impl Disturbed {
         None
     }
 
-    /// Returns the next chunk of `inner`, or `Ready(None)` if the caller must continue with `self.steps`.
+    /// Polls `inner` for the next chunk. Returns the chunk unchanged if no fault applies to the body.
+    ///
+    /// If faults apply, adds the steps for the chunk to `self.steps`, and returns `Ready(None)`. Also returns
+    /// `Ready(None)` at the end of `inner`.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

@@ -90,7 +90,7 @@ pub(crate) enum Ending {
     Freeze,
 }
 
-/// Number of events or bytes of a response body after which a fault stops the body.
+/// Number of events or bytes of a response body after which a fault ends or freezes the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     Events(u64),

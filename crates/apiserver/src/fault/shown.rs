@@ -19,9 +19,10 @@ const TESTS: &str = "../../verify/clients/go";
 /// Text before each fault plan in the source of a client-go test, and the character that ends the plan.
 const PLAN: (&str, char) = ("{plan: `", '`');
 
-/// Defines `$all`, a list of grammar patterns, and `$of`, a function that returns the pattern of a `$type`
-/// value.
+/// Defines `$all`, the grammar patterns of all `$type` values, and the function `$of`, which returns the
+/// pattern of one value.
 ///
+/// A pattern is the notation of a value in a fault plan, such as `cut after N events`.
 /// A new variant of `$type` without a pattern does not compile.
 macro_rules! forms {
     ($all:ident, $of:ident($type:ty) { $($pattern:pat => $form:literal,)+ }) => {

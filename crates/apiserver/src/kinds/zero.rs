@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use super::Kind;
 
-/// Table of the results of [`members`] for the built-in kinds. The file's header explains the format.
+/// Table of the JSON members that kube-apiserver 1.36 writes for an object of a built-in kind if no field is
+/// set. The file's header explains the format.
 const V1_36: &str = include_str!("zero_v1_36.tsv");
 
 /// Returns the JSON members that kube-apiserver 1.36 writes for an object of this kind if no field is set.

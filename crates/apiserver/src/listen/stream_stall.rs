@@ -144,10 +144,10 @@ impl TrackedBody {
         }
     }
 
-    /// Returns whether the body may report its end to hyper.
+    /// Returns whether the body is allowed to report its end to hyper.
     ///
-    /// After the report, hyper can end the stream's task before the last chunk is written. [`STALL_TIMEOUT`]
-    /// then no longer applies to this chunk.
+    /// The body must not report its end while a last chunk of more than [`FREE_BYTES`] bytes is unwritten.
+    /// Otherwise hyper could end the stream's task, and [`STALL_TIMEOUT`] would not apply to the chunk.
     fn may_end(&self) -> bool {
         let in_flight = self.in_flight.as_ref();
         in_flight.is_none_or(|in_flight| {

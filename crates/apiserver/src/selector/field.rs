@@ -22,7 +22,7 @@ pub(crate) struct Field {
     /// Path of the field that selectors compare in an object without a value at `path`. Empty if there is no
     /// such field.
     otherwise: &'static str,
-    /// Value that selectors compare if the object has no value at either path.
+    /// Value that selectors compare if the object has no value at `path` and none at `otherwise`.
     default: &'static str,
 }
 

@@ -9,9 +9,9 @@ use std::sync::{Arc, Weak};
 
 use super::{Entry, Event};
 
-/// Maximum total size in bytes of old object versions that only lists and watches need.
+/// Maximum total size in bytes of the object versions that only unfinished lists and watches still use.
 ///
-/// The value is the size limit of the event history.
+/// The event history has already dropped these versions.
 const OUTLIVED_BYTES_MAX: usize = super::HISTORY_BYTES_MAX;
 
 /// Object versions that the event history has dropped, but that lists or watches may still need.

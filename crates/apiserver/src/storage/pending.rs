@@ -75,7 +75,9 @@ impl Pending {
         self.latest.get(&collection)?.get(key)
     }
 
-    /// Returns the pending states of the objects whose keys start with `prefix`, ordered by key.
+    /// Returns the accepted object states that are not durable yet, ordered by key.
+    ///
+    /// The result contains only objects whose keys start with `prefix`.
     pub(crate) fn below<'a>(
         &'a self,
         collection: CollectionId,
@@ -85,7 +87,9 @@ impl Pending {
         objects.filter(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// Returns the revision of the last accepted write, or 0 if the store alone determines the next revision.
+    /// Returns the revision of the last write that was passed to [`Pending::stage`].
+    ///
+    /// Returns 0 if there was no such write since the server started or since the last [`Pending::fail`].
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }

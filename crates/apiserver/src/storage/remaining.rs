@@ -10,16 +10,18 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::resource::CollectionId;
 
-/// Maximum number of counts that [`Remaining`] stores. Above this number, the oldest count is dropped.
+/// Maximum number of list positions in [`Remaining`]. Above this number, the oldest position is dropped.
 ///
-/// A client that reads a list page by page needs one count at a time.
+/// A client that reads a list page by page needs one position at a time.
 const COUNTS_MAX: usize = 1_024;
 
 /// Start of a page of a list at one revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) collection: CollectionId,
-    /// [`Snapshot::epoch`](super::Snapshot::epoch) of the listed state.
+    /// Number of times that the store was reset to an older revision before the list.
+    ///
+    /// After such a reset, the store uses the same revisions again for other states.
     pub(crate) epoch: u64,
     pub(crate) revision: u64,
     /// Key prefix of the listed objects.

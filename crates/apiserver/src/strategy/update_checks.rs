@@ -10,10 +10,10 @@
 use crate::metadata::Function::{self, Object, Update};
 use crate::metadata::MetadataRules;
 
-/// Kinds whose own validation calls `ValidateObjectMetaUpdate`, but not `ValidateObjectMeta`.
+/// Kinds whose own validation first calls only `ValidateObjectMetaUpdate`.
 ///
-/// The list also contains `ConfigMap` and `Secret`, whose validation calls `ValidateObjectMeta` after other
-/// checks. The modules of these two kinds make that call.
+/// For `ConfigMap` and `Secret`, Kubernetes also calls `ValidateObjectMeta`, but only after other checks. The
+/// strategy modules of these two kinds therefore make this call.
 const UPDATE: [&str; 22] = [
     "configmaps",
     "podtemplates",

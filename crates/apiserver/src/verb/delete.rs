@@ -10,7 +10,7 @@ use super::{definition, namespace};
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Deletes one object, or starts the deletion of a namespace or definition.
+/// Deletes one object, or starts the deletion of a namespace or `CustomResourceDefinition`.
 pub(crate) fn delete(
     shared: &Shared,
     subject: Subject<'_>,

@@ -108,11 +108,12 @@ pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     }
 }
 
-/// Returns the start of the first page of a list.
+/// Returns the state from which the first page of a list is read, and the page's start and limit.
 ///
-/// For a request with a `limit`, a `resourceVersion` above 0 and no `resourceVersionMatch`, the snapshot has
-/// exactly this revision. An exception is a list that can contain only one object, because Kubernetes ignores
-/// the `limit` of such a list.
+/// The state is the current state, or the state at exactly the requested `resourceVersion`. A request can
+/// require the exact state with `resourceVersionMatch=Exact`. A `limit` with a `resourceVersion` above 0 and
+/// no `resourceVersionMatch` has the same effect. An exception is a list that can contain only one object,
+/// because Kubernetes ignores the `limit` of such a list.
 async fn begin(
     shared: &Shared,
     call: &ListCall<'_>,

@@ -164,8 +164,10 @@ pub(crate) struct Emptying {
 enum Stage {
     /// All pods must be deleted, and then all other objects.
     Pods,
-    /// If no pod exists any more, all other objects must be deleted. If a pod still exists, this
-    /// [`Emptying`] ends, and the write that removes the last pod continues the deletion.
+    /// A check whether any pod still exists, for example during its grace period.
+    ///
+    /// If no pod exists, all other objects must be deleted. Otherwise, this [`Emptying`] ends. The write that
+    /// removes the last pod then continues the deletion with a new `Emptying`.
     AfterPods,
     /// The objects of these resources must be deleted.
     Others(vec::IntoIter<Arc<Resource>>),
@@ -175,9 +177,10 @@ enum Stage {
 }
 
 impl Emptying {
-    /// Returns the [`Emptying`] of a namespace after the deletion of `subject`.
+    /// Returns the work that continues the deletion of a namespace after a deletion of `subject`.
     ///
-    /// `subject` is the namespace itself, or an object in the namespace.
+    /// The namespace is `subject` itself, or contains `subject`. The work does nothing if there is no such
+    /// namespace, or if the namespace is not Terminating.
     pub(crate) fn after_delete(
         shared: &Arc<Shared>,
         subject: Subject<'_>,
@@ -190,7 +193,10 @@ impl Emptying {
         Emptying::after_write(shared, subject.resource, subject.namespace, how)
     }
 
-    /// Returns the [`Emptying`] of `namespace` after a write that may have removed an object of `resource`.
+    /// Returns the work that continues the deletion of `namespace` after a write of an object of `resource`.
+    ///
+    /// The write may have removed the last pod or the last object of a Terminating namespace. Otherwise, the
+    /// work does nothing.
     pub(crate) fn after_write(
         shared: &Arc<Shared>,
         resource: &Resource,
@@ -266,8 +272,8 @@ impl Work for Emptying {
 
     /// Deletes the next object in the namespace, and returns the object's collection.
     ///
-    /// Returns `None` if the remaining objects wait for a grace period or a finalizer, or if the namespace is
-    /// not being deleted. Also returns `None` if no object is left, after a call of [`finish`].
+    /// If no object is left, calls [`finish`] and returns `None`. Also returns `None` if the remaining
+    /// objects wait for a grace period or a finalizer, or if the namespace is not being deleted.
     fn step(&mut self) -> Option<CollectionId> {
         loop {
             if let Some((resource, entries)) = &mut self.found

@@ -15,13 +15,15 @@ use super::{Filter, Watcher, WatcherId};
 use crate::selector::field::Source;
 use crate::storage::Event;
 
-/// The watchers that require the same value. The watchers that require no value also form one group.
+/// Watchers that the index finds by the same field value, such as `spec.nodeName=a`, or the same namespace.
+///
+/// The watchers that require neither a field value nor a namespace also form one group.
 type Group = BTreeMap<WatcherId, Watcher>;
 
-/// All open watchers of one resource. Each watcher is in exactly one group.
+/// All open watchers of one resource. Each watcher is in exactly one [`Group`].
 #[derive(Default)]
 pub(super) struct Watchers {
-    /// Maps the id of each watcher to the value that determines the watcher's group.
+    /// Maps the id of each watcher to the field value or namespace of the watcher's [`Group`].
     demands: BTreeMap<WatcherId, Demand>,
     /// Watchers that require no value.
     everything: Group,

@@ -1,7 +1,8 @@
 //! Tests of kinds that `CustomResourceDefinition`s add while the server runs.
 //!
-//! The cases in `verify/cases/custom` show what Kubernetes does. These tests show what a case can't: a restart,
-//! a restored revision, a client that disconnects, and definitions that are seeds.
+//! The cases in `verify/cases/custom` show what Kubernetes does. These tests also cover what a case can't
+//! show: a restart of the server, a restart from a backup at an older revision, and a
+//! `CustomResourceDefinition` among the initial objects of the server.
 
 use kube_informer_apiserver::{Kind, Scope, Server};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use crate::ask::{Watch, builder, delete, get, with};
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
-/// Returns a definition in the group `example.com`, of namespaced objects.
+/// Returns a `CustomResourceDefinition` of a namespaced kind in the group `example.com`.
 fn definition(plural: &str, kind: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -33,14 +34,14 @@ fn widget(name: &str) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}})
 }
 
-/// Returns a widget with a finalizer, which keeps the widget until it is removed.
+/// Returns a widget with a finalizer. A deleted widget remains until the finalizer is removed.
 fn held(name: &str) -> Value {
     let mut widget = widget(name);
     widget["metadata"]["finalizers"] = json!(["example.com/x"]);
     widget
 }
 
-/// Returns the conditions of a definition, such as `NamesAccepted=True NoConflicts`.
+/// Returns the conditions of a `CustomResourceDefinition`, such as `NamesAccepted=True NoConflicts`.
 async fn conditions(server: &Server, name: &str) -> Vec<String> {
     let found = get(server, &format!("{CRDS}/{name}")).await.json;
     let conditions = found["status"]["conditions"].as_array().unwrap().clone();

@@ -117,7 +117,9 @@ pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named 
     }
 }
 
-/// Returns `Some(0)` if the object has no envelope, as in a list. The 0 has no meaning.
+/// Returns `Some(0)` if the object has no valid envelope, and `None` if it has one. List items have none.
+///
+/// The 0 has no meaning. Only for JSON is the number a byte position.
 pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
     // The position is not needed, because `identity` searches the whole message.
     envelope(bytes).is_none().then_some(0)

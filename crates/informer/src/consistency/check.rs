@@ -43,9 +43,7 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 /// An attempt fails while the informer's queue contains changes. If all attempts fail, the check is skipped.
 const SETTLE_TRIES: u32 = 20;
 
-/// Maximum value of [`ListedFor::gap`].
-///
-/// Therefore at least every 64th check of an unchanged difference requests a list.
+/// Maximum number of checks that must find the same difference again before the next list is requested.
 const GAP_MAX: u32 = 64;
 
 /// Task that periodically compares the store of one informer with the server.
@@ -184,10 +182,10 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Requests a snapshot with a revision per source, and exactly the changes up to these revisions.
+    /// Requests a snapshot of the store that contains, for each source, exactly the changes up to a revision.
     ///
-    /// Retries while the informer's queue contains changes. Returns `None` after [`SETTLE_TRIES`] attempts,
-    /// or if the informer has not synced or has stopped.
+    /// Retries while queued changes make such a snapshot impossible. Returns `None` after [`SETTLE_TRIES`]
+    /// attempts, or if the informer has not synced or has stopped.
     async fn settled(&self) -> Option<Snapshot<K>> {
         for _ in 0..SETTLE_TRIES {
             match settled_snapshot(&self.commands).await {

@@ -55,7 +55,10 @@ impl Following {
         }
     }
 
-    /// Waits until the reflectors must be suspended or restarted, and returns the new availability.
+    /// Waits until the reflectors must be suspended or restarted.
+    ///
+    /// Returns [`Availability::Dormant`] if the reflectors must be suspended, and [`Availability::Active`] if
+    /// they must be restarted.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future loses no change.

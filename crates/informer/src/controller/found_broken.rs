@@ -8,10 +8,11 @@ use super::{Command, Serving};
 use crate::object::ObjectName;
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Marks stored objects as broken: `name`, and those in the next [`Command::FoundBroken`] commands.
+    /// Executes a [`Command::FoundBroken`] for `name`, and the `FoundBroken` commands that follow directly in
+    /// the command channel.
     ///
-    /// Stops when the batch is full, or at the first command of another type. Returns that command, which the
-    /// caller must execute.
+    /// Receives commands until the batch is full, the channel is empty, or a command has another type.
+    /// Returns the received command of another type, if any. The caller must execute this command.
     pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {
         let mut names = vec![name];
         let mut next = None;

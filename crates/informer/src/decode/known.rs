@@ -27,8 +27,9 @@ pub(crate) struct KnownStates<K> {
 impl<K> KnownStates<K> {
     /// Returns the stored object with the name, uid and revision of the list item `identity`.
     ///
-    /// Returns `None` if the stored object came from another source (list and watch), or in another epoch of
-    /// the source. The returned object may be broken, which means that it failed to decode earlier.
+    /// Returns `None` if the stored object came from another source (list and watch). Also returns `None` if
+    /// the server may have been restored from a backup after the stored object was received and before the
+    /// list started. The returned object may be broken, which means that it failed to decode earlier.
     pub(super) fn unchanged(&self, identity: &Identity<'_>) -> Option<Object<K>> {
         let revision = ResourceVersion::of(identity);
         if revision.is_unset() {

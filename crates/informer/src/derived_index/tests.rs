@@ -117,9 +117,10 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// Runs the script up to the next [`Operation::Answer`], or to the end.
+/// Changes the caches and polls the handlers during a call of an index function.
 ///
-/// Both index functions call this function first, so the operations run during a call of an index function.
+/// Both index functions call this helper before they compute their result. The helper runs the operations in
+/// [`World::script`] up to the next [`Operation::Answer`], or to the end of the script.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }

@@ -123,8 +123,11 @@ impl Defaults {
     /// - the factory's transform for all kinds in the object's namespace.
     ///
     /// In the first two cases, a transform for the object's namespace has precedence over one for all
-    /// namespaces. If the scope does not list the object's namespace, the transforms for the namespace `""`
-    /// apply. Transforms for a namespace do not apply to objects without a namespace.
+    /// namespaces.
+    ///
+    /// The namespace `""` stands for every namespace that the scope does not list. For an object in such a
+    /// namespace, the transform for `""` counts as the transform for the object's namespace. Transforms for a
+    /// namespace do not apply to objects without a namespace.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,

@@ -30,15 +30,17 @@ pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// Sender of the state of each followed definition, by the name `<plural>.<group>`.
+    /// Sender of the state of each `CustomResourceDefinition` to which an informer has subscribed.
+    ///
+    /// The key is the name of the `CustomResourceDefinition`, `<plural>.<group>`.
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
     /// The informer on which [`Hearing`] is registered; `None` before the registration.
     heard: Mutex<Option<SharedInformer<Metadata>>>,
 }
 
-/// Sends the state of a definition to the informers of the defined kind.
+/// Event handler that sends the state of a `CustomResourceDefinition` to the informers of the defined kind.
 ///
-/// The handler reads the state from the cache, so the state is never older than the event.
+/// The handler reads the state from the cache `definitions`, so the state is never older than the event.
 struct Hearing {
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
     definitions: Indexer<Metadata>,

@@ -73,8 +73,8 @@ pub trait Sealed {}
 pub struct Coverage {
     /// One section per covered namespace, ordered by name. There is at least one section.
     ///
-    /// A section whose `namespace` is `None` covers all namespaces that have no section of their own. The
-    /// coverage of a cluster-scoped kind has only such a section.
+    /// A section whose `namespace` is `None` covers all namespaces that no other section names. The coverage
+    /// of a cluster-scoped kind has only such a section.
     pub sections: Vec<CoveredNamespace>,
     /// Whether the informer requests and caches only the metadata of the objects.
     pub is_metadata_only: bool,
@@ -88,13 +88,12 @@ pub struct Coverage {
     pub pruned_fields: Vec<FieldPath>,
 }
 
-/// The selectors of an informer for one namespace, or for all namespaces without a section of their own.
-///
-/// Each value is one section in [`Coverage::sections`].
+/// The selectors of an informer for one namespace, or for all namespaces that [`Coverage::sections`] does not
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoveredNamespace {
-    /// Name of the namespace. `None` means all namespaces without a section of their own.
+    /// Name of the namespace. `None` means all namespaces that [`Coverage::sections`] does not name.
     pub namespace: Option<String>,
     /// Label selector of the informer in this namespace. The empty selector selects all objects.
     pub labels: Selector,
@@ -150,7 +149,7 @@ pub(super) struct Registered<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) kind: ApiResource,
     pub(super) coverage: Option<Coverage>,
-    /// Options of the request that created the informer, without the factory's defaults.
+    /// Options that the program passed in the call that created the informer, without the factory's defaults.
     ///
     /// `None` for an informer that the program created itself and passed to the factory.
     pub(super) options: Option<InformerOptions<K>>,

@@ -141,7 +141,7 @@ impl<K> InformerOptions<K> {
 
     /// Limits the informer to these namespaces. An empty list means all namespaces.
     ///
-    /// The entry `""` covers all namespaces without an entry of their own.
+    /// The name `""` stands for all namespaces that the list does not name.
     pub fn namespaces<S: Into<String>>(self, namespaces: impl IntoIterator<Item = S>) -> Self {
         let namespaces = namespaces.into_iter();
         self.namespaces_with(namespaces.map(|name| (name, NamespaceOptions::new())))
@@ -149,7 +149,7 @@ impl<K> InformerOptions<K> {
 
     /// Limits the informer to these namespaces, each with its own options.
     ///
-    /// An entry with the name `""` covers all namespaces without an entry of their own.
+    /// The name `""` stands for all namespaces that the list does not name.
     pub fn namespaces_with<S: Into<String>>(
         mut self,
         namespaces: impl IntoIterator<Item = (S, NamespaceOptions<K>)>,
@@ -179,8 +179,8 @@ impl<K> InformerOptions<K> {
 
     /// Returns these options, in which each unset option has its value from `general`.
     ///
-    /// The list of namespaces and the options of the single namespaces count as one option. If `self` has
-    /// a list of namespaces, the list of `general` is ignored.
+    /// The namespaces and their [`NamespaceOptions`] are not merged. If `self` sets namespaces, those of
+    /// `general` are ignored.
     pub(super) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         let by_namespace = match self.level.namespaces {

@@ -88,8 +88,8 @@ pub(super) enum Ending {
     NotHere,
     /// The factory was not running the informer, and has removed the informer from the registry.
     ///
-    /// For an informer that the factory must still start, the value is the function that runs the informer.
-    /// Dropping this function ends the informer.
+    /// The value is the function that runs the informer. Dropping this function ends the informer. The value
+    /// is `None` if the informer was adopted or has already ended.
     Left(Option<Run>),
     /// The factory has signalled the informer to end. The channel closes when the last task has ended.
     Told(Arc<watch::Sender<Demand>>),
@@ -259,7 +259,9 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Takes the function `entry.run`, and returns the function with its argument.
+    /// Moves the function that runs the informer out of `entry`, and creates the function's [`Lifetime`].
+    ///
+    /// The caller must pass the result to [`spawn`](Self::spawn). Returns `None` if `entry.run` is `None`.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {
@@ -286,8 +288,8 @@ impl Registry {
 
     /// Returns a [`WaitForSync`] for each informer that is not ending.
     ///
-    /// If [`start`](Self::start) was never called, the wait for an unstarted informer fails immediately. If
-    /// `start` was called, the result omits unstarted informers, which were registered after this call.
+    /// Before the first call of [`start`](Self::start), the wait for an unstarted informer fails immediately.
+    /// Later, the result omits unstarted informers: they were registered after the last call of `start`.
     pub(super) fn waits(&self) -> Vec<WaitForSync> {
         let state = self.state.lock();
         let entries = state.entries.iter().filter(|entry| !entry.is_ending());
@@ -363,7 +365,10 @@ impl Registry {
         Some(registered.informer.clone())
     }
 
-    /// Removes a hold of an informer. If no hold and no pin remains, the idle grace period starts.
+    /// Records that one [`Hold`](super::Hold) of an informer was dropped.
+    ///
+    /// Starts the idle grace period if no hold remains, unless a request has pinned the informer
+    /// ([`Want::Pinned`]).
     pub(super) fn release(&self, id: EntryId) {
         let mut state = self.state.lock();
         let Some(entry) = state.entry(id) else {
@@ -379,7 +384,8 @@ impl Registry {
 
     /// Removes an informer whose idle grace period has passed.
     ///
-    /// Returns `false` and keeps the informer if the informer has a pin or a hold.
+    /// Returns `false` and keeps the informer if a request has pinned it ([`Want::Pinned`]), or if a
+    /// [`Hold`](super::Hold) of it exists.
     pub(super) fn retire(&self, id: EntryId) -> bool {
         let mut state = self.state.lock();
         if state.entry(id).is_some_and(|entry| entry.is_wanted()) {
@@ -400,10 +406,10 @@ impl Registry {
         drop(ended);
     }
 
-    /// Keeps an informer running: adds a pin ([`Want::Pinned`]) or a hold ([`Want::Held`]).
+    /// Records a request that keeps an informer running for the time that [`Want`] describes.
     ///
-    /// For a hold on an informer that the factory must still start, returns the function that runs the
-    /// informer. The caller must pass this function to [`spawn`](Self::spawn).
+    /// A [`Want::Held`] request also starts an informer that waits for [`start`](Self::start). In this case,
+    /// returns the function that runs the informer. The caller must pass it to [`spawn`](Self::spawn).
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;

@@ -42,13 +42,16 @@ macro_rules! selection_methods {
 }
 pub(super) use selection_methods;
 
-/// The selections at one level of precedence: for one informer, one type, or all kinds.
+/// The namespaces and the [`Selection`]s that were set for one informer, for one type, or for all kinds.
+///
+/// Settings for one informer have the highest precedence, and settings for all kinds have the lowest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     pub(super) everywhere: Selection,
-    /// The namespaces of this level, each with its [`Selection`]. An empty map means all namespaces.
+    /// The namespaces to list and watch, each with its [`Selection`]. An empty map means all namespaces.
     ///
-    /// `None` means that a less specific level determines the namespaces.
+    /// `None` means that no namespaces were set here. Then the namespaces for the type apply, or else those
+    /// for all kinds.
     pub(super) namespaces: Option<BTreeMap<String, Selection>>,
 }
 
@@ -62,7 +65,7 @@ pub(super) struct Scope {
 /// One namespace of an informer's scope, which the informer lists and watches separately.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Name of the namespace. The empty name means all namespaces without a section of their own.
+    /// Name of the namespace. The empty name means all namespaces that [`Scope::sections`] does not name.
     pub(super) namespace: String,
     pub(super) labels: Selector,
     pub(super) fields: String,
@@ -93,7 +96,9 @@ impl Selection {
 }
 
 impl Level {
-    /// Fills the unset values of this level with the values of the less specific level `general`.
+    /// Fills the values that are not set in `self` with the values of `general`.
+    ///
+    /// The namespaces are not merged: if `self` sets namespaces, those of `general` are ignored.
     pub(super) fn or(self, general: Self) -> Self {
         Self {
             everywhere: self.everywhere.or(Some(&general.everywhere)),
@@ -108,7 +113,10 @@ impl Level {
         here.unwrap_or_default().or(Some(&self.everywhere))
     }
 
-    /// Returns the name of a request option that differs between the two levels, if any.
+    /// Returns the name of an option for list and watch requests that differs between `self` and `other`, if
+    /// any.
+    ///
+    /// Does not compare selectors.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let named = [self, other].map(|level| level.namespaces.iter().flatten());
         let mut named = named.into_iter().flatten();
@@ -193,10 +201,10 @@ impl Section {
         }
     }
 
-    /// Excludes the objects in `namespaces` from this section, with conditions in the field selector.
+    /// Adds conditions to the field selector that exclude the objects in `namespaces`.
     ///
-    /// The informer lists these namespaces separately. Without the conditions, their objects are listed
-    /// twice.
+    /// The informer lists each of these namespaces with a separate request. Without the conditions, it would
+    /// list their objects twice. The name `""` in `namespaces` is ignored.
     fn leave_out(&mut self, namespaces: &[&str]) {
         let named = namespaces.iter().filter(|namespace| **namespace != ALL);
         let excluded = named.map(|namespace| format!("metadata.namespace!={namespace}"));

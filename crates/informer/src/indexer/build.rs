@@ -23,9 +23,9 @@ const SLICE: usize = 100;
 /// An [`IndexBuild`] ends after a round that indexes at most this number of objects.
 const NEAR: usize = crate::queue::BATCH;
 
-/// Maximum number of rounds of an [`IndexBuild`].
+/// Maximum number of rounds of [`IndexBuild::approach`]. A round indexes the changes since the previous one.
 ///
-/// Without this limit, a build would never end if objects change faster than the build indexes them.
+/// Without this limit, `approach` would never return if objects change faster than the build indexes them.
 const ROUNDS: usize = 8;
 
 /// New indices that are not in the store yet. They contain the objects in the snapshot `base`.
@@ -52,7 +52,11 @@ impl<K> IndexBuild<K> {
 
     /// Indexes the objects of a store while the store continues to change.
     ///
-    /// Each round indexes the changes up to a new snapshot, which `now` returns.
+    /// The first round indexes all objects. Each later round indexes the objects that changed during the
+    /// previous round. The method returns after a round with at most [`NEAR`] objects, or after [`ROUNDS`]
+    /// rounds. [`finish`](Self::finish) indexes the remaining changes.
+    ///
+    /// `now` returns the current snapshot of the store.
     ///
     /// # Cancel safety
     /// Not cancel safe: if the future is dropped before it completes, the indices are incomplete and must be

@@ -14,7 +14,7 @@ use imbl::OrdMap;
 use super::{entry::Entry, index::Index, tree::Tree};
 use crate::object::{Object, ObjectName};
 
-/// Function that sends the large parts of a dropped root to another task.
+/// Function that frees the large parts of an old store state in another task.
 pub(super) type Free<K> = fn(Garbage<K>);
 
 /// The large parts of a dropped root, which another task frees.
@@ -36,8 +36,9 @@ pub(super) struct Generation<K> {
     free: Free<K>,
 }
 
-/// A root with fewer entries than this number is always freed by the task that drops the root. Freeing such a
-/// root takes under 1 ms.
+/// Minimum number of entries of a root (one state of a store) that another task frees.
+///
+/// The task that drops a smaller root also frees the root, which takes under 1 ms.
 const FREED_IN_PLACE: usize = 1_000;
 
 impl<K> Generation<K> {

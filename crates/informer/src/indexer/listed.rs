@@ -30,10 +30,11 @@ impl Listed {
         matches!(self, Self::InOrder)
     }
 
-    /// Returns the position of `name` in the list without its duplicates.
+    /// Returns the position of `name` among the distinct names of the list, in the order of their first
+    /// occurrence.
     ///
-    /// Must be called once for each object, in the order of the list. `next` is the position of a new name:
-    /// the number of distinct names in the earlier calls.
+    /// Must be called once for each listed object, in the order of the list. `next` is the number of distinct
+    /// names in the earlier calls. The result is `next` if `name` occurs for the first time.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,

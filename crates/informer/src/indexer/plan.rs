@@ -45,13 +45,14 @@ enum Set {
 
 /// A condition that is checked for one object at a time.
 ///
-/// The number in `Not` and `Filled` is the position of the index in the store.
+/// The number in `Not` and `Filled` is the position of an index in [`Root::indices`].
 #[derive(Clone, Debug)]
 enum Test {
     NotInNamespace(String),
+    /// The object must not have this value in the index.
     Not(usize, Arc<str>),
-    /// If the flag is true, the object must have a non-empty value in the index. Otherwise the object must
-    /// have no non-empty value there.
+    /// If the flag is true, the object must have a non-empty value in the index. If the flag is false, the
+    /// object must have no values in the index, or only empty values.
     Filled(usize, bool),
     /// If the flag is true, the object must have this name. Otherwise the object must have another name.
     Named(String, bool),

@@ -41,9 +41,10 @@ pub(super) struct Root<K> {
     pub(super) wire_bytes: u64,
     /// Number of entries of each source, including entries that can't be decoded.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
-    /// The generation of this root: all roots between the same two complete lists.
+    /// Determines whether the memory of a dropped root is freed in another task.
     ///
-    /// `None` in a store without an informer. The task that drops the root then always frees the memory.
+    /// All roots between two complete lists share one value. `None` in a store without an informer: the task
+    /// that drops the root then frees the memory.
     generation: Option<Arc<Generation<K>>>,
     /// Number of objects that no read has decoded yet; `None` if the store does not decode on demand.
     pub(super) unread: Option<Arc<UnreadMoment>>,
@@ -200,14 +201,16 @@ impl<K> Root<K> {
         names.take_while(|(name, _)| within(name)).count()
     }
 
-    /// Sets the function `free`, which frees the memory of large roots in another task.
+    /// Sets the function `free`, which frees the memory of large, outdated roots in another task.
     ///
-    /// `free` is called when a root with at least 1,000 entries is dropped after its generation has ended.
+    /// A root is one state of the store. A root is large if it has at least 1,000 entries. A root is outdated
+    /// after the store has applied a newer complete list, or after the store's writer was dropped.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }
 
-    /// Ends the current generation of roots, and starts the next one.
+    /// Marks all existing clones of this root as outdated. If an outdated clone is large, its memory is freed
+    /// in another task when the clone is dropped.
     pub(super) fn end_generation(&mut self) {
         if let Some(generation) = &mut self.generation {
             *generation = Arc::new(generation.end());

@@ -34,8 +34,8 @@ use crate::{
 pub struct IndexerWriter<K> {
     pub(super) root: Root<K>,
     published: Arc<ArcSwap<Root<K>>>,
-    /// States that a list replaced while readers used them. The writer keeps each state until no reader uses
-    /// it. So the writer, and no reader, frees the replaced objects.
+    /// Earlier roots that a list replaced, and that readers still use. The writer keeps each root until no
+    /// reader uses that root, so that the writer, and not a reader, frees the replaced objects.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -84,8 +84,8 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Starts the count of undecoded objects for the next snapshot. In all existing snapshots,
-    /// [`Snapshot::unread_count`] no longer changes.
+    /// Keeps [`Snapshot::unread_count`] of all existing snapshots constant from now on. Later reads and
+    /// changes only affect the count of the next snapshot.
     ///
     /// Must be called before the objects of the store change.
     fn begin(&mut self) {

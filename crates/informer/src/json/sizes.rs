@@ -91,9 +91,11 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
 struct Counting<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Size in bytes of the field or element that will contain the value. The container counts these bytes.
+    /// Size in bytes of the field or element that will contain the decoded value. These bytes are already
+    /// included in the size of the parent.
     ///
-    /// A struct that is larger than `room` is assumed to be in a `Box`, and is counted as heap memory.
+    /// A struct that is larger than `room` can't be stored directly in the field. Such a struct is assumed to
+    /// be in a `Box`, and is counted as heap memory.
     room: usize,
 }
 

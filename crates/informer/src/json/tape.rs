@@ -21,7 +21,8 @@ use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
 
-/// A thread keeps its buffers for the next JSON text only after a text of at most this length in bytes.
+/// After a JSON text of more than this number of bytes, a thread frees its decoding buffers. Otherwise, the
+/// thread keeps the buffers for the next text.
 const KEPT_MAX: usize = 256 * 1024;
 
 /// Maximum length in bytes of a JSON text for `simd-json`, which needs many times the memory of the text.

@@ -148,7 +148,9 @@ impl<K> Words<K> {
         }
     }
 
-    /// After `InitDone`, returns one of the deletions that were held back, if any.
+    /// Removes and returns one of the deletions that were received before `InitDone`.
+    ///
+    /// Returns `None` before `InitDone`, or if no such deletion remains.
     fn late(&mut self) -> Option<Told<Shared<K>>> {
         if !self.synced {
             return None;

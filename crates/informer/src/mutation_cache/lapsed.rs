@@ -58,8 +58,10 @@ impl Lapsed {
         }
     }
 
-    /// Waits for the next lapsed write or deletion, and returns the name of its object. Returns `None` after
-    /// the informer has ended.
+    /// Returns the name of the next object whose write or deletion the overlay dropped although the cache has
+    /// not applied this change.
+    ///
+    /// Waits if there is no such name yet. Returns `None` after the informer has ended.
     ///
     /// This method does the same as `StreamExt::next`, but the caller does not have to import that trait.
     ///
@@ -78,7 +80,9 @@ impl Stream for Lapsed {
     }
 }
 
-/// The names that each registered [`Lapsed`] stream has not delivered yet.
+/// For each [`Lapsed`] stream, the names of objects that the stream must still deliver.
+///
+/// The overlay has dropped a write or deletion of each object although the cache had not applied this change.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     next: u64,

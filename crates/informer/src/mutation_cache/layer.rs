@@ -60,6 +60,7 @@ pub(super) struct Layer<K> {
     /// The caller must drop these objects after releasing the overlay's lock, because a destructor may call
     /// the overlay.
     pub(super) released: Vec<Object<K>>,
+    /// Names of the objects whose write or deletion the layer dropped although the cache has not applied it.
     lapsed: Vec<ObjectName>,
 }
 
@@ -275,7 +276,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// If the object has a local write, drops the write and records a lapse.
+    /// Drops the object's local write, if any, and adds the object's name to the names that
+    /// [`take_lapsed`](Self::take_lapsed) returns.
     fn lapse(&mut self, name: &ObjectName) {
         if self.written.contains_key(name) {
             self.lapsed.push(name.clone());
@@ -283,7 +285,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops a local deletion. Records a lapse if the cache still contains the object with this `uid`.
+    /// Drops a local deletion. If the cache still contains the object with this `uid`, adds the object's name
+    /// to the names that [`take_lapsed`](Self::take_lapsed) returns.
     fn reveal(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         let hidden = cache.get(&name).is_some_and(|cached| cached.uid() == &*uid);
         if hidden {
@@ -310,7 +313,8 @@ impl<K: Resource> PendingWrite<K> {
     /// Returns the reason to drop the local write of `name`, or `None` if the layer must keep the write.
     ///
     /// `sources` is the number of reflectors that fill the cache. If `cache` does not contain an object with
-    /// this name, the write lapses only after all these reflectors have reached the write's revision.
+    /// this name, the reason [`End::Lapsed`] requires that all these reflectors have reached the write's
+    /// revision.
     fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
         let cached = cache.get(name);
         let same = cached.is_some_and(|cached| cached.uid() == self.object.uid());

@@ -182,7 +182,10 @@ impl<K: Resource> Body<K> {
     }
 }
 
-/// The form that an informer's options select. [`Form::new`] creates the cache's [`Form`] from it.
+/// Informer option that selects how the cache stores objects: decoded, lazy (as bytes until the first read)
+/// or packed (as compressed bytes).
+///
+/// [`Form`] is the same selection, together with the cache's decoder.
 #[derive_where(Clone, Copy, Default)]
 pub(crate) enum FormOptions<K> {
     #[derive_where(default)]
@@ -278,7 +281,7 @@ impl<K> Form<K> {
 
     /// Returns whether the cache stores the bytes of every object: `true` only for the packed form.
     ///
-    /// The lazy form stores an object that a transform has changed as a decoded object, without bytes.
+    /// If the informer has a transform, the lazy form stores decoded objects without bytes.
     pub(crate) fn always_keeps_bytes(&self) -> bool {
         !matches!(self, Self::Decoded | Self::Lazy(_))
     }
@@ -294,7 +297,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Creates an [`Object`] that decodes `encoded` on demand, or returns `None` for the decoded form.
+    /// Creates an [`Object`] that decodes `encoded` on demand. Returns `None` if the cache stores its objects
+    /// decoded.
     pub(crate) fn keep(
         &self,
         name: ObjectName,
@@ -328,7 +332,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Creates the [`Housekeeping`] of one store, or returns `None` if the form has no background work.
+    /// Creates the [`Housekeeping`] of one store. Returns `None` if the store is not packed, because only
+    /// packed objects need background work.
     pub(crate) fn housekeeping(&self) -> Option<Box<dyn Housekeeping<K>>>
     where
         K: Send + Sync + 'static,

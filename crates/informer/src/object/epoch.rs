@@ -17,8 +17,8 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
-    /// The first epoch of a reflector that does not replace an earlier reflector. Also the epoch of revisions
-    /// to which no epoch was assigned.
+    /// The epoch before the first detected or suspected restore of the server. Also the epoch of revisions to
+    /// which no epoch was assigned, such as revisions created from a string.
     pub(crate) const FIRST: Self = Self {
         rollbacks: 0,
         suspicions: 0,
@@ -35,8 +35,8 @@ impl Epoch {
 
     /// Returns the epoch that starts when a restore of the server is detected.
     ///
-    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The result
-    /// counts one more detected restore than `known`.
+    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The number of
+    /// detected restores is that of `known` plus one. The number of suspected restores is that of `self`.
     ///
     /// Repeated calls before the next list return the same epoch, because only a list changes `known`.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
@@ -48,8 +48,8 @@ impl Epoch {
 
     /// Returns the epoch that starts when a restore of the server is suspected.
     ///
-    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The result
-    /// counts one more suspected restore than `known`.
+    /// `self` is the reflector's current epoch, and `known` is the epoch of the stored objects. The number of
+    /// suspected restores is that of `known` plus one. The number of detected restores is that of `self`.
     ///
     /// Repeated calls before the next list return the same epoch, because only a list changes `known`.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {

@@ -87,6 +87,8 @@ impl ResourceVersion {
     }
 
     /// Sets the epoch of this revision to `current`. Does not change an unset revision.
+    ///
+    /// A new epoch starts when a restore of the server from a backup is detected or suspected.
     pub(crate) fn in_epoch(mut self, current: Epoch) -> Self {
         if let Repr::Number(epoch, _) | Repr::Text(epoch, _) = &mut self.0 {
             *epoch = current;
@@ -95,6 +97,8 @@ impl ResourceVersion {
     }
 
     /// Returns the epoch that was assigned to this revision, or [`Epoch::FIRST`] if none was.
+    ///
+    /// A new epoch starts when a restore of the server from a backup is detected or suspected.
     pub(crate) fn epoch(&self) -> Epoch {
         match self.0 {
             Repr::Unset => Epoch::FIRST,
@@ -102,7 +106,10 @@ impl ResourceVersion {
         }
     }
 
-    /// Returns whether this revision is lower than `reached`, and both are from the same epoch.
+    /// Returns whether this revision is lower than `reached`.
+    ///
+    /// Returns false if the revisions have different epochs, because a server that was restored from a backup
+    /// may assign lower revisions.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
         // A server may assign lower numbers after it was restored from a backup.
         self.epoch() == reached.epoch() && self < reached

@@ -45,8 +45,8 @@ pub(crate) enum Delivery {
     /// The listener receives the unchanged objects of a list or a resync only if the resync timer has
     /// selected this listener.
     Changes,
-    /// Each changed object, and every object of a new list even if unchanged. Does not include the objects
-    /// that are in the cache when the listener is added.
+    /// Each changed object, and the unchanged objects of each new list. The objects that are already in the
+    /// cache when the listener is added are not delivered at that time.
     All,
 }
 
@@ -63,10 +63,10 @@ pub(crate) struct Listener<K> {
 }
 
 impl<K> Listener<K> {
-    /// Adds the initial events to the buffer: first the objects of `cache`, then `Synced`.
+    /// Adds the initial events to the buffer.
     ///
-    /// A listener with [`Delivery::All`] does not receive the objects. `Synced` is omitted if `synced` is
-    /// false.
+    /// With [`Delivery::Changes`], the objects of `cache` are added. With [`Delivery::All`], no objects are
+    /// added. If `synced` is true, [`Event::Synced`] is added last.
     pub(super) fn join(&self, cache: Snapshot<K>, synced: bool) {
         if cache.told_after(None).is_some() && self.delivery == Delivery::Changes {
             self.buffer.push(Notification::Join(cache));

@@ -27,7 +27,8 @@ pub(crate) enum Notification<K> {
         new: Snapshot<K>,
         changed: Arc<Changed>,
         in_initial_list: bool,
-        /// Whether the listener also receives the listed objects that `changed` marks as unchanged.
+        /// Whether the listener also receives the unchanged objects of the list. Their flag in
+        /// [`Changed::listed`] is false.
         unchanged: bool,
     },
     /// A resync: all objects of this snapshot are delivered again, as unchanged updates.
@@ -101,7 +102,8 @@ pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,
     /// Index of the next event in a [`Notification::Both`] or [`Notification::Replaced`].
     at: usize,
-    /// Name of the last returned object of a [`Notification::Join`] or [`Notification::Resync`].
+    /// For a [`Notification::Join`] or [`Notification::Resync`]: name of the object in the last returned
+    /// event. The next event is about the first object after this name.
     after: Option<ObjectName>,
     /// Number of events that have been returned.
     told: u64,

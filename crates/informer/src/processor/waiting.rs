@@ -92,10 +92,9 @@ impl<K> Waiting<K> {
     }
 
     /// Returns an upper limit for the number of single events that [`push`](Self::push) must process to add
-    /// `pushed`. The limit is 0 if the push only appends the message.
+    /// `pushed`. The limit is 0 if `push` only appends the message.
     ///
-    /// A push can split `pushed` into single events, and also a waiting list, resync or set of initial
-    /// objects.
+    /// The limit includes the events of an already waiting message if `push` must split that message.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,
@@ -179,9 +178,10 @@ type Position = (u64, u64);
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
-    /// Position of the waiting bulk message that is still whole, if any.
+    /// Position of the waiting message with a list, a resync or the initial objects, if that message is not
+    /// split into single events.
     ///
-    /// While `whole` is set, no message about a single object waits.
+    /// While this field is set, no other message about objects waits.
     whole: Option<Position>,
     /// Number of waiting resync messages.
     resyncs: usize,
@@ -255,7 +255,8 @@ impl<K> Merged<K> {
         never_told
     }
 
-    /// Adds an event at `position`, or merges it with the object's waiting message.
+    /// Adds the single event in `slot` to the queue at `position`. If a message about the same object already
+    /// waits, merges the event with that message instead.
     ///
     /// Returns the number of events that merging eliminated.
     fn take_in(&mut self, position: Position, slot: Slot<K>) -> u64 {

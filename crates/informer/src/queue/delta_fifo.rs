@@ -268,7 +268,8 @@ impl<K> DeltaFifo<K> {
     /// Queues a bookmark at the end of the queue. Does nothing if `revision` is unset.
     ///
     /// If a bookmark of the source already follows the last queued key, that bookmark is updated instead.
-    /// Within an epoch, the update never lowers the bookmark's revision.
+    /// The update does not lower the bookmark's revision, unless the server may have been restored from a
+    /// backup.
     fn bookmark(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;

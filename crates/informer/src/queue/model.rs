@@ -201,9 +201,10 @@ impl Sync {
         self.0.entry(source).or_insert(0);
     }
 
-    /// Records a queued list with `count` items, unless the source already has a count.
+    /// Records a queued list with `count` items. Has no effect if the source has already queued a list or a
+    /// change.
     ///
-    /// Returns whether the source has synced without a pop, because the list was empty.
+    /// Returns true if this is the source's first list and `count` is zero. The source has then synced.
     fn list(&mut self, source: u32, count: usize) -> bool {
         let is_first = !self.0.contains_key(&source);
         self.0.entry(source).or_insert(count);

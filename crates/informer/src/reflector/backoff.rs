@@ -84,8 +84,8 @@ impl Backoff {
 
     /// Records a failure that a server outage caused, and returns the pause before the next attempt.
     ///
-    /// If [`first_is_free`](Self::first_is_free) records the next failure, that failure is retried without a
-    /// pause.
+    /// The next failure is retried without a pause if it is recorded with
+    /// [`first_is_free`](Self::first_is_free).
     pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         let pause = self.failed(now, rng);
         self.fresh = true;

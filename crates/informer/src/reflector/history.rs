@@ -28,7 +28,7 @@ pub(super) struct History {
     ///
     /// The server may then have been restored from a backup, so equal revisions may mean different states.
     is_server_behind: bool,
-    /// Value of `last` when a watch most recently expired or sent unusable data.
+    /// Newest revision that the store had accepted when a watch most recently expired or sent unusable data.
     stuck_at: Option<ResourceVersion>,
 }
 

@@ -64,7 +64,7 @@
 //! | sent an event older than the object in the cache (client-go does not detect this) | a list at `""`, at once if healthy |
 //! | sent any other event or bookmark older than the last revision | the event is applied and the watch continues; a probe is sent in parallel, unless such a probe was answered since the last list |
 //! | ended with 429 inside the stream | the same watch, after a pause |
-//! | ended with an internal error, at most `internal_error_retry` after the first internal error of a series. A minute without an internal error ends a series. The value zero disables this row | the same watch, at once if healthy |
+//! | ended with an internal error, and the first internal error of the series is at most `internal_error_retry` ago. A series ends after a minute without an internal error. If `internal_error_retry` is zero, this row does not apply | the same watch, at once if healthy |
 //! | broke (connection reset, truncated inside an event, silent for `TimeoutConfig::silence`) | the same watch, after a pause |
 //! | ended with another error, with bad data, or with an event of an unknown type | a list, after a pause |
 //! | was closed within a second without an event (client-go: `VeryShortWatchError`) | a list, after a pause |
@@ -333,7 +333,7 @@ impl Machine {
         }
     }
 
-    /// Returns the maximum time between two events or bookmarks of a watch.
+    /// Returns the time without an event or bookmark after which a watch counts as broken.
     ///
     /// `None` until the server has sent a bookmark.
     pub(crate) fn silence_allowed(&self) -> Option<Duration> {
@@ -382,8 +382,8 @@ impl Machine {
 
     /// Records a failure. Returns either the request for `next`, or a pause before this request.
     ///
-    /// There is no pause if this is the first failure since the start or since the last server outage. The
-    /// same applies after a period of `BackoffConfig::reset_after` without failures.
+    /// There is no pause if there was no earlier failure, or if a server outage caused the previous failure.
+    /// There is also no pause after a period of `BackoffConfig::reset_after` without failures.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {

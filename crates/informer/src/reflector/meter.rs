@@ -64,9 +64,10 @@ impl ReflectorMeter {
         self.reason = Some(RelistReason::after_refusal(class));
     }
 
-    /// Sets the reason for the next list after a failed probe.
+    /// Sets the reason for the next list after a probe has failed with an error of this class.
     ///
-    /// A probe also fails if the server has gone back to an earlier state.
+    /// A probe is a LIST of one object. The probe also fails if the response shows that the server has gone
+    /// back to an earlier state.
     pub(super) fn probe_failed(&mut self, class: Class) {
         self.reason = Some(match class {
             Class::TooLargeResourceVersion | Class::WentBack => RelistReason::WentBack,

@@ -41,10 +41,10 @@ enum Order {
     Ordered,
     /// An event was out of order, and a probe must show whether the server has gone back.
     Suspected,
-    /// An event was out of order. Since then, a probe was answered or failed permanently.
+    /// An event or bookmark was older than the newest accepted revision. The probe that was then required was
+    /// answered or failed permanently.
     ///
-    /// Until the next list, further events out of order require no probe. Aggregated API servers send such
-    /// events regularly.
+    /// Until the next list, further such events require no probe. Aggregated API servers send them regularly.
     Unordered,
 }
 
@@ -65,15 +65,19 @@ impl Probe {
         self.is_required = true;
     }
 
-    /// Records that an event was not in order of revision. The first such event after a list requires a
-    /// probe.
+    /// Records that an event or bookmark was older than the newest revision that the store has accepted.
+    ///
+    /// The first such event after a list requires a probe. A probe is a LIST of one object that shows whether
+    /// the server has gone back to an earlier state.
     pub(super) fn suspect(&mut self) {
         if self.order == Order::Ordered {
             self.order = Order::Suspected;
         }
     }
 
-    /// Returns whether the reflector must send a probe, now or later.
+    /// Returns whether the reflector must send a probe. The probe may not be due yet.
+    ///
+    /// A probe is a LIST of one object that shows whether the server has gone back to an earlier state.
     pub(super) fn is_required(&self) -> bool {
         self.is_enabled && (self.is_required || self.order == Order::Suspected)
     }
@@ -91,7 +95,7 @@ impl Probe {
     /// Delays the next probe after a temporary failure of a probe.
     ///
     /// The delay is [`EVERY`] after the first failure, doubles with each further failure, and is at most
-    /// [`PUT_OFF_MAX`]. The delay begins at `watched`, the end of the pause before the next watch request.
+    /// [`PUT_OFF_MAX`]. The delay begins at `watched`, the end of the reflector's pause after the failure.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
@@ -99,8 +103,8 @@ impl Probe {
 
     /// Records that a probe was answered or failed permanently, and that no probe is required anymore.
     ///
-    /// Returns true if this is the first call after an event was out of order ([`Probe::suspect`]). Between
-    /// two lists, at most one call returns true, even if further events are out of order.
+    /// Returns true on the first call after [`Probe::suspect`] has recorded an old event. Later calls return
+    /// false until a list is completed.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;

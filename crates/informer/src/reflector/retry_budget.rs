@@ -19,7 +19,7 @@ const RESET_AFTER: Duration = Duration::from_secs(60);
 /// A series ends after [`RESET_AFTER`] without an error.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
-    /// Maximum time from the first error of a series to an error that is still retried. Zero disables
+    /// An error is retried if at most this time has passed since the first error of the series. Zero disables
     /// retries.
     max: Duration,
     /// For the current series of errors: the time of the first error, and the start of the error-free time.

@@ -82,7 +82,8 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// Received events and list items that are not processed yet.
     pieces: Pieces<K>,
-    /// The LIST in progress. `None` while a page is read, and while the objects are delivered to the store.
+    /// State of the LIST in progress. Moved out of this field while a page is read, and while the objects are
+    /// delivered to the store.
     ///
     /// If the reflector repeats a LIST at once, the field contains the old LIST until the new one starts.
     list: Option<List<K>>,
@@ -243,10 +244,10 @@ where
         action
     }
 
-    /// Handles a LIST of `objects` objects that was not applied.
+    /// Reports a failed or discarded LIST of `objects` objects to the metrics and the log.
     ///
-    /// If the action `next` repeats the LIST at once, the metrics and the log report both LISTs as one.
-    /// Otherwise, the function reports the LIST now.
+    /// Reports nothing if the action `next` repeats the LIST at once. Both LISTs are then reported later, as
+    /// one.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
         if matches!(next, Action::List { .. }) {
             self.list = Some(list);
@@ -329,7 +330,7 @@ where
 
     /// Creates a compression dictionary if one is due, and compresses some stored objects.
     ///
-    /// If the server will send more objects of `list` (`more_comes`), a dictionary needs more objects.
+    /// `more_comes` is whether the server will send more objects of `list`.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();

@@ -97,7 +97,7 @@ impl Streaming {
     /// - The server closed a streaming list after five minutes or more, without an end bookmark.
     /// - [`ATTEMPTS`] consecutive streaming lists were incomplete.
     ///
-    /// A LIST after another rejection, such as 403, does not suspend streaming lists.
+    /// A rejection for a different reason, such as 403, does not suspend streaming lists.
     pub(super) fn refused(&mut self, now: Instant) {
         self.failed = 0;
         self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));
@@ -109,7 +109,8 @@ impl Streaming {
 pub(super) struct Stream {
     /// Server-side timeout (`timeoutSeconds`) of the streaming list together with the watch that follows.
     lasts: Duration,
-    /// Time of the last progress: the request, its response headers, or an object that is new in the stream.
+    /// Time of the last progress: the request, its response headers, or an initial object that was not in the
+    /// list yet.
     progress: Instant,
     /// Revision of the first event that reports a change instead of an existing object.
     live_from: Option<ResourceVersion>,

@@ -50,10 +50,7 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    /// The changes that the handler receives.
-    ///
-    /// With [`Delivery::All`], the handler also receives the unchanged objects of each list, but not the
-    /// objects that are in the cache at registration.
+    /// The changes that the handler receives. The default is [`Delivery::Changes`].
     pub(crate) delivery: Delivery,
 }
 
@@ -90,8 +87,9 @@ where
     /// resync period is zero, no handler is resynced. Without this call, the informer's resync period
     /// applies.
     ///
-    /// All handlers share one timer. Its interval is the shortest period that was set before the informer's
-    /// start. If a handler is registered later with a shorter period, this interval replaces the period.
+    /// All handlers share one timer. The timer's interval is the shortest period that was set before the
+    /// informer started. If a handler is registered later with a shorter period, its period is raised to the
+    /// timer's interval.
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);

@@ -65,7 +65,7 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
         })
     }
 
-    /// Requests a final snapshot of the cache, and returns a future that saves the snapshot.
+    /// Waits for a final snapshot of the cache. Resolves with a second future, which saves the snapshot.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         let this = &*self;
         let snapshot = settled_snapshot(&this.commands);

@@ -132,7 +132,8 @@ pub(crate) struct Loaded<K> {
 type Save<K> = fn(&Snapshotter<K>, &Snapshot<K>, &Weak<()>) -> Result<Saved, SaveError>;
 type Load<K> = fn(&Snapshotter<K>, &Decoder<K>, &Weak<()>) -> Result<Loaded<K>, ColdReason>;
 
-/// The configuration of a saved store, and the functions that save and load the store.
+/// The options that the program set with [`SavedStore`], and the functions that save and load a cache of
+/// objects of type `K`.
 #[derive_where(Clone)]
 pub(crate) struct Storing<K> {
     config: SavedStore,

@@ -34,7 +34,8 @@ use super::shared::{Shared, Verdict};
 #[must_use = "an item dropped without a verdict is retried and counted as dropped"]
 pub struct Item<T: Clone + Eq + Hash> {
     key: Hashed<T>,
-    /// Whether a verdict has ended the work. If not, dropping the [`Item`] ends the work.
+    /// Whether a method such as [`Item::done`] has ended the work. If not, dropping the [`Item`] ends the
+    /// work.
     ended: bool,
     shared: Arc<Shared<T>>,
 }

@@ -49,7 +49,8 @@ pub(super) struct Queue<T> {
 pub(super) struct WakeUps {
     /// Number of items that were queued.
     pub(super) pushed: usize,
-    /// Whether a shut-down started, or an item was done during a shut-down.
+    /// Whether one of these events has occurred since the last call of [`Queue::take_wake_ups`]: a shut-down
+    /// started, or an item was done during a shut-down.
     pub(super) ending: bool,
 }
 

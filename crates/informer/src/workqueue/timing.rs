@@ -19,7 +19,8 @@ pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     /// Identifier of each item in work. An item has a new identifier each time a worker receives the item.
     started: Lookup<T, u64>,
-    /// Time at which a worker received each item in work. The key is the identifier from the field `started`.
+    /// For each item that a worker processes, the time at which the worker received the item. The key is the
+    /// item's identifier in `started`.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }

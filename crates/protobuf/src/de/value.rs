@@ -20,8 +20,8 @@ pub(super) enum Value<'de> {
     Integer(i64),
     /// A boolean, a floating-point number or bytes. `None` is the zero value of the type.
     ///
-    /// An integer or a string is a `Scalar` only as the zero value of a missing field, or with a wrong wire
-    /// type. A wrong wire type is reported when a visitor requests the value.
+    /// Integers and strings have their own variants, except in two cases: the zero value of a missing field,
+    /// and a value with a wrong wire type. A wrong wire type is reported when a visitor requests the value.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),
@@ -166,10 +166,11 @@ impl<'de> Value<'de> {
     }
 }
 
-/// Returns the value of the last field in `bytes` that `message` defines.
+/// Returns the value that represents a [`Form::List`] or [`Form::Either`] message in JSON.
 ///
-/// If there is no such field, the result depends on the first field of `message`. If this first field has
-/// [`Presence::Always`] and is a single value, returns [`Value::missing`] for it. Otherwise, returns `None`.
+/// This is the value of the last field in `bytes` that `message` defines. Without such a field, returns the
+/// zero value of the message's first field, if this field is a single value that Go always writes. An example
+/// is the boolean in `JSONSchemaPropsOrBool`. Otherwise, returns `None`.
 ///
 /// # Errors
 ///

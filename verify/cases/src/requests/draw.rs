@@ -35,10 +35,10 @@ const FIRST: &str = r#"> DO POST /api/v1/namespaces/$ns/configmaps
 
 > SET uid1 /metadata/uid"#;
 
-/// Name of the object that a program changes at its end. A program reads the events of a watch up to this
-/// change.
+/// Name of the object whose change marks the end of a watch.
 ///
-/// If the watch selects only another name, the program changes the object of that name instead.
+/// The last commands of a program change this object for each watch, and read the events of the watch up to
+/// the change. If the watch selects only another name, the object with that name is changed instead.
 const MARKED: &str = "marked";
 
 /// Requests of metadata only.
@@ -80,7 +80,7 @@ struct Draw {
     /// The kinds that this program uses.
     kinds: Vec<&'static Kind>,
     watches: usize,
-    /// Whether the program contains a request that generates a name. A program contains at most one, because
+    /// Whether a drawn request lets the server generate an object name. At most one request does so, because
     /// the order of two generated names would be random.
     has_generated: bool,
 }
@@ -153,10 +153,10 @@ impl Unit {
         }
     }
 
-    /// Adds the token of a user without permissions to the last request in this group of commands.
+    /// Adds the token of a user without permissions to the last request of this unit.
     ///
-    /// A preceding list that waits for the watch cache stays unchanged, because a rejected list would not
-    /// wait.
+    /// A unit can contain two requests: a list that waits until the watch cache is up to date, and the actual
+    /// list. The first of them stays unchanged, because a rejected list would not wait.
     fn forbid(&mut self) {
         let start = self.text.rfind("\n\n> GET ").map_or(0, |at| at + 2);
         let end = self.text[start..].find('\n');

@@ -159,7 +159,9 @@ fn remove_empty_members(value: &mut Value) -> usize {
     }
 }
 
-/// Returns whether the comparison can continue after `difference`, because no server has changed an object.
+/// Returns `true` if the command of `difference` is a read, or if both servers rejected the command.
+///
+/// Neither server has then changed an object, so the comparison can continue.
 pub(super) fn is_harmless(difference: &Difference) -> bool {
     let Some((real, embedded)) = difference.responses() else {
         return false;
@@ -208,11 +210,13 @@ impl<'a> Invalid<'a> {
             .any(|(field, message)| *field == "patch" && is_type(message))
     }
 
-    /// Returns whether the embedded server's only errors are wrong types in `metadata`, where kube-apiserver
-    /// reports no wrong type.
+    /// Returns whether the embedded server reports only wrong types in `metadata`, and kube-apiserver reports
+    /// none there.
     ///
-    /// `self` contains the errors of kube-apiserver, and `found` those of the embedded server. kube-apiserver
-    /// reports only the first value of the wrong type, which can be outside `metadata`.
+    /// This difference is possible because kube-apiserver reports only the first value of a wrong type. If
+    /// that value is outside `metadata`, kube-apiserver does not report any wrong type in `metadata`.
+    ///
+    /// `self` contains the errors of kube-apiserver, and `found` those of the embedded server.
     fn is_before_metadata(&self, found: &Self) -> bool {
         const METADATA: &str = "into Go struct field ObjectMeta.";
         let is_in_metadata = |(_, message): &(&str, &str)| message.contains(METADATA);

@@ -1,4 +1,4 @@
-//! Writes the text of one API request as a command of a case, with [`Request`].
+//! Formats an API request as a command in the text of a case.
 
 use std::fmt::Write as _;
 

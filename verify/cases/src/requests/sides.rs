@@ -32,7 +32,8 @@ pub(super) struct Outcome {
     pub(super) compared: usize,
     /// Names of the intentional differences in this run.
     ///
-    /// The comparison ends after such a difference if a server may have changed an object.
+    /// The comparison ends after a difference that is not [harmless](known::is_harmless), because the objects
+    /// on the two servers may then differ.
     pub(super) known: Vec<&'static str>,
     /// The first difference that is not intentional.
     pub(super) difference: Option<Difference>,

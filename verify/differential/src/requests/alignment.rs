@@ -64,8 +64,8 @@ struct Pair<'a> {
     lags: bool,
 }
 
-/// A match: the number of client-go's requests, the number of the library's requests, and the divergences
-/// between them.
+/// Result of a [`Rule`]: the number of matched requests of client-go, the number of matched requests of the
+/// library, and the names of the divergences between these requests.
 type Matched = (usize, usize, Vec<&'static str>);
 
 /// Matches the next requests of client-go with the next requests of the library.
@@ -209,8 +209,8 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Accepts a successful probe `j` (a LIST with `limit=1`) that the library sends during an open watch.
-    /// client-go sends no request.
+    /// Matches the library's request `j` with no request of client-go. The request must be a successful probe
+    /// (a LIST with `limit=1`) during an open watch.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
@@ -241,9 +241,10 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Handles a rejected watch that the library retries, but after which client-go sends a list.
+    /// Checks whether, after a rejected watch, client-go sent a list and the library retried the watch.
     ///
-    /// Returns the divergences if one store may then contain a newer state. Returns `None` otherwise.
+    /// Returns the names of the divergences if one of the two stores may then contain a newer state. Returns
+    /// `None` otherwise. `i` and `j` are the indexes of the first requests after the watch.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -336,10 +337,11 @@ impl<'a> Pair<'a> {
         asked_newest && is_watch(their.asked) && is_watch(our.asked) && is_older
     }
 
-    /// Returns how many requests of the library replace client-go's streaming list `i`.
+    /// Returns the number of the library's requests that correspond to client-go's streaming list.
     ///
-    /// The library's requests start at index `j`: all pages of a list, and then a watch. The pause before the
-    /// first page must be `pause`. Returns `None` if the requests do not match this pattern.
+    /// The streaming list has index `i` in [`Pair::theirs`]. The library's requests start at index `j` in
+    /// [`Pair::ours`]: all pages of a list, and then a watch. The pause before the first page must be
+    /// `pause`. Returns `None` if the requests do not match this pattern.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;

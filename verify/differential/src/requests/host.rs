@@ -64,9 +64,9 @@ struct Stream {
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
-    /// Virtual time, in milliseconds, that must pass before the next turn or operation.
+    /// Virtual time, in milliseconds, by which the reflector's clock must advance after this step.
     pub(super) pass: u64,
-    /// Whether the operation has another turn.
+    /// Whether the operation has another step.
     pub(super) more: bool,
 }
 

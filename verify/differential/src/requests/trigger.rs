@@ -17,14 +17,14 @@ pub(super) struct Trigger {
     /// An operation has a second turn if time must pass between its faults. After each plan, the server
     /// delivers the pending watch events. Only the first turn changes objects, before its plans.
     pub(super) turns: &'static [&'static [&'static str]],
-    /// Virtual time, in milliseconds, that passes after each turn: one value per element of `turns`.
+    /// Virtual time, in milliseconds, after each turn (step of the operation): one value per element of
+    /// `turns`.
     ///
-    /// If the reflector does not request streaming lists, at most [`RECOVERY`] passes. Only streaming lists
-    /// need the longer time [`HOUR`].
+    /// If the reflector does not request streaming lists, longer times are reduced to [`RECOVERY`].
     pub(super) pass: &'static [u64],
     /// Change that is applied to watch events before they are delivered.
     pub(super) twist: Option<Twist>,
-    /// Whether the server closes all unfinished streaming lists at the end of the second turn.
+    /// Whether the server closes all unfinished streaming lists at the end of the operation's second step.
     ///
     /// A streaming list is unfinished until it has sent the bookmark with the annotation
     /// `k8s.io/initial-events-end`.
@@ -131,7 +131,7 @@ impl Trigger {
 }
 
 impl Twist {
-    /// Applies the change to each of `events`, one JSON event per line.
+    /// Returns `events` with the change `self` applied to each event. Each line of `events` is a JSON event.
     pub(super) fn apply(self, events: &str) -> String {
         let twisted = events.lines().filter_map(|line| {
             let mut event: Value = serde_json::from_str(line).ok()?;

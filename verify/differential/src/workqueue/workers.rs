@@ -302,14 +302,17 @@ impl Workers {
         self.seen.push(seen);
     }
 
-    /// Returns the items that a worker is processing, and that the queue will add again after a delay.
+    /// Returns the items that wait for a delayed addition while a worker is processing them.
     fn delayed_in_work(&self) -> Vec<String> {
         let delayed = self.queue.delayed().into_iter().map(|(item, _)| item);
         let held = &self.told.lock().held;
         delayed.filter(|item| held.contains_key(item)).collect()
     }
 
-    /// Updates `again`. `delayed_before` is the result of [`Self::delayed_in_work`] before the operation.
+    /// Updates `again`, the set of items that were added again while a worker processes them.
+    ///
+    /// `delayed_before` is the result of [`Self::delayed_in_work`] before the operation. The queue has added
+    /// such an item again if the delay has ended since then.
     fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {
         let held = &self.told.lock().held;
         match operation.verb {

@@ -61,12 +61,12 @@ pub(super) struct Pace {
     no_list_before: Option<Instant>,
     /// Whether the informer periodically compares its cache with the server.
     ///
-    /// Such a comparison can cause a list at any time. If the informer does not compare, the source must not
-    /// list directly after an event that [`OLD_OBJECT`](super::OLD_OBJECT) marks.
+    /// Such a comparison can cause a list at any time. Without comparisons, a list directly after an event of
+    /// an old object is an error.
     compared: bool,
-    /// Whether the last received line is an event that [`OLD_OBJECT`](super::OLD_OBJECT) marks.
+    /// True from an event of an old object until the next line, the end of the response, or the next request.
     ///
-    /// The next request resets this field.
+    /// Such an event contains the JSON member [`OLD_OBJECT`](super::OLD_OBJECT).
     heard_old: bool,
 }
 

@@ -38,7 +38,9 @@ const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 /// period with which the informer checks whether resyncs are due.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
-/// Number of requests that each source (reflector) may send in a checked period of any length.
+/// Fixed part of the maximum number of requests that each source (reflector) may send in a checked period.
+///
+/// The other part depends on the length of the period.
 const BURST: usize = 30;
 /// Number of requests that each source may send per started minute, in addition to [`BURST`].
 const PER_MINUTE: usize = 20;
@@ -154,7 +156,7 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Waits for [`RESYNCED_WITHIN`] without changes, and checks the handlers' events.
+    /// Makes no changes for [`RESYNCED_WITHIN`], and then checks the events that the handlers received.
     ///
     /// A handler with a resync period must receive a resync of each object that the handler selects. Any
     /// other handler must receive no events, unless earlier faults can be the cause.
@@ -200,7 +202,7 @@ impl<K: Stored> World<'_, K> {
     ///
     /// A source is a reflector for one namespace or for all namespaces. The function checks nothing for a
     /// [`Queue::DeltaFifo`], because this queue does not apply changes in the order of revisions. The
-    /// function also checks nothing after a fault in `harm`.
+    /// function also checks nothing after a fault that disables some checks (`World::harm`).
     fn check_revision(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
         if !in_order || !self.harm.is_empty() {
@@ -359,9 +361,10 @@ impl<K: Stored> World<'_, K> {
         self.check_now()
     }
 
-    /// Checks that the simulated controller ([`woken`](super::woken)) reads `want` within a second.
+    /// Checks that the object states that the simulated controller ([`woken`](super::woken)) last read equal
+    /// `want`. Waits up to one second until they are equal.
     ///
-    /// Checks nothing after a fault in `harm`.
+    /// Checks nothing after a fault that disables some checks (`World::harm`).
     async fn check_woken(&self, want: &States) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());

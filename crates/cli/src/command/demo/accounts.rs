@@ -46,8 +46,9 @@ pub(super) fn last_sequence(log: &RequestLog) -> u64 {
     log.iter().last().map_or(0, |request| request.sequence)
 }
 
-/// Returns how many lists the processes in `reads` requested after request number `sequence`, including
-/// streaming lists.
+/// Returns the number of list requests after the request number `sequence`, including streaming lists.
+///
+/// Counts only the requests with a `User-Agent` in `reads`. The numbers in `reads` have no effect.
 pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u64)]) -> usize {
     let theirs = |request: &LoggedRequest| {
         reads

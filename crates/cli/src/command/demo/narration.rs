@@ -28,7 +28,9 @@ pub(super) const HOLD: Duration = Duration::from_millis(30);
 /// Maximum number of pods for which every step has its own line.
 const FEW: u32 = 12;
 
-/// Number of steps with their own lines per control loop and [`Kind`], if there are more than [`FEW`] pods.
+/// Number of steps with a line each before the summary lines begin, if there are more than [`FEW`] pods.
+///
+/// The steps of each control loop and each [`Kind`] are counted separately.
 const FIRST: u64 = 3;
 
 /// Approximate number of summary lines per control loop and [`Kind`] of step.
@@ -76,9 +78,9 @@ impl Narration {
         self.held.values().map(|step| step.at + HOLD).min()
     }
 
-    /// Returns the lines of the waiting steps that were observed at least [`HOLD`] ago.
+    /// Returns the lines of the waiting steps that were observed at least [`HOLD`] ago, ordered by revision.
     ///
-    /// A newer step is included if it precedes one of these steps, for example by its revision.
+    /// Steps that were observed later are included if they precede one of these steps in this order.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
         let Some(last) = due.map(|(key, _)| *key).max() else {

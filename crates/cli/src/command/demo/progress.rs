@@ -39,11 +39,12 @@ struct Milestone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,
-    /// One object, or none if the control loops only observe the server or the Deployment has no replicas.
+    /// The milestone requires one object. If the control loops only observe the server, or if the Deployment
+    /// has no replicas, the milestone requires none.
     OnceActing,
     Replicas,
     Failures,
-    /// One object per replica, plus one per pod that is meant to fail, because such a pod is replaced.
+    /// The milestone requires one pod per replica, and a replacement for each pod that is meant to fail.
     All,
 }
 

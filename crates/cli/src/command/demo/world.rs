@@ -295,7 +295,8 @@ impl World {
 
     /// Removes the demo's objects from a real server, and returns a summary.
     ///
-    /// If `act` is true, the control loops write to the server, and the demo's nodes are also removed.
+    /// `act` is whether the demo's control loops write to the server. Only then does the demo create nodes,
+    /// which are also removed.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;

@@ -22,7 +22,10 @@ const RATE_MAX: u64 = 1_000_000;
 /// Maximum number of changes between yields to other tasks; 64 changes take about 2 ms.
 const BURST: u32 = 64;
 
-/// If a change is delayed by more than this, all following changes are postponed.
+/// Maximum delay of one change that does not postpone the later changes.
+///
+/// After a longer delay, all later changes are postponed by this delay. Otherwise, they would follow in a
+/// burst.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
 /// On average, one of `UPDATES` changes is a creation or deletion. All other changes are updates.

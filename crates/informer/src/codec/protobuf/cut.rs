@@ -140,9 +140,9 @@ fn put_partly(
     }
 }
 
-/// Applies the rules in `members` to one entry of a map, and appends the resulting entry to `to`.
+/// Applies the pruning rule for the entry's key to one map entry, and appends what remains to `to`.
 ///
-/// Appends nothing if a rule removes the entry.
+/// `members` contains the rules by key. Appends nothing if the rule removes the whole entry.
 fn put_entry(
     members: &Members,
     value_type: Type,

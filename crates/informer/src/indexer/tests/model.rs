@@ -44,7 +44,8 @@ enum Operation {
 #[derive(Clone, Copy, Debug)]
 enum Item {
     AsItIs,
-    /// A new revision of the object. The value is `colours` as in [`state`].
+    /// A new revision of the object. The bits of the number select the colours in the object's label. `None`
+    /// stands for an object that failed to decode.
     Changed(Option<u8>),
 }
 

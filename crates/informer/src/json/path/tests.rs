@@ -91,10 +91,11 @@ fn invalid_json_has_the_path_at_which_it_ends() {
     );
 }
 
-/// Replaces the value with the number `at`, and returns whether there is such a value.
+/// Replaces one value in `value` by `new`. `at` is the number of the replaced value. Returns whether `value`
+/// contains a value with this number.
 ///
-/// The values are numbered depth first, and `value` itself has the number 0. If `value` contains too few
-/// values, `at` decreases by their number.
+/// The values are numbered depth first, and `value` itself has the number 0. If the result is false, `at` is
+/// decreased by the number of values in `value`. The recursion then continues with the next sibling.
 fn replace(value: &mut Value, at: &mut usize, new: &Value) -> bool {
     if *at == 0 {
         *value = new.clone();

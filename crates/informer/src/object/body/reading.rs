@@ -80,13 +80,15 @@ const READ: u8 = 1;
 const STORED: u8 = 2;
 
 impl Reading {
-    /// Creates the flags of a decoded object that is not in the store.
+    /// Creates the value for an object that was decoded before and is not in the store. Such an object never
+    /// counts as undecoded.
     #[cfg(feature = "packed")]
     pub(super) fn done() -> Self {
         Self(AtomicU8::new(READ))
     }
 
-    /// Returns the flags for a clone of the object. The clone is not in the store.
+    /// Returns the value for a clone of the object. The clone is decoded if the object is, but is not in the
+    /// store.
     #[cfg(feature = "packed")]
     pub(super) fn of_copy(&self) -> Self {
         Self(AtomicU8::new(self.0.load(Ordering::Relaxed) & READ))

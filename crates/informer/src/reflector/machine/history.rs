@@ -90,7 +90,10 @@ impl Machine {
         self.history.epoch()
     }
 
-    /// Starts a new epoch if the revision of a complete list is older than the last revision.
+    /// Starts a new [`Epoch`] if a complete list is older than the newest accepted revision.
+    ///
+    /// Such a list shows that the server has gone back to an earlier state. Revisions of different epochs
+    /// can't be compared.
     ///
     /// Must be called before the list is sent to the store.
     pub(crate) fn listed(&mut self, revision: &ResourceVersion) {

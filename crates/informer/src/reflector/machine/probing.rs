@@ -47,9 +47,11 @@ use crate::{
 impl Machine {
     /// Returns the next action after a watch has ended or a pause is over:
     ///
-    /// - a pause, if a probe failed in parallel to the watch and the pause after this failure is not over;
+    /// - a pause, if a probe failed while the watch was open, and the pause after this failure is not over;
     /// - otherwise a probe, if one is due;
     /// - otherwise a watch.
+    ///
+    /// A probe is a LIST of one object, which shows whether the server has gone back to an earlier state.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
@@ -70,7 +72,9 @@ impl Machine {
         self.probe.disable();
     }
 
-    /// Returns whether the open watch requires a probe, now or later.
+    /// Returns whether a probe must be sent while the watch is open. The probe may not be due yet.
+    ///
+    /// A probe is a LIST of one object, which shows whether the server has gone back to an earlier state.
     pub(crate) fn requires_probe(&self) -> bool {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
@@ -103,9 +107,9 @@ impl Machine {
     /// Records the response to a probe that was sent in parallel to an open watch. The probe requested the
     /// revision `asked`, and returned `revision`.
     ///
-    /// Returns true if this response shows that the server sends events out of order. A watch has then sent
-    /// an event or bookmark older than the newest accepted revision, but the server has not gone back.
-    /// Between two lists, at most one call returns true.
+    /// Returns true if a watch has sent an event or bookmark older than the newest accepted revision. The
+    /// response shows that the server has not gone back, so the server sends events out of order. Between two
+    /// lists, at most one call returns true.
     ///
     /// # Errors
     /// Returns an error if `revision` is older than `asked`. The caller must pass the error to
@@ -122,9 +126,9 @@ impl Machine {
 
     /// Returns the next action after a probe failed or returned a revision older than requested.
     ///
-    /// If the probe was sent in parallel to an open watch, the error determines what the caller must do:
-    /// - If `error` shows that the server may have gone back, end the watch and then call this method.
-    /// - After any other error, let the watch continue and call [`Machine::watch_probe_failed`] instead.
+    /// If a watch is open, call this method only if `error` shows that the server may have gone back to an
+    /// earlier state, and end the watch first. After any other error, call [`Machine::watch_probe_failed`]
+    /// instead.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);
@@ -147,7 +151,9 @@ impl Machine {
         }
     }
 
-    /// Records a failed probe that does not require the open watch to end.
+    /// Records that a probe has failed while a watch is open. The watch continues.
+    ///
+    /// `error` must not show that the server may have gone back to an earlier state.
     pub(crate) fn watch_probe_failed(&mut self, error: &Error, now: Instant) {
         let class = error.class();
         if class == Class::ConnectionRefused || is_temporary(class) {

@@ -31,8 +31,8 @@ impl Refusals {
         *self = Self::default();
     }
 
-    /// Updates this record after the store has accepted a list. Rejected watches are then retried for
-    /// [`RETRIED_FOR`] again.
+    /// Records that the store has accepted a list. The next rejected watch then starts a new period of
+    /// [`RETRIED_FOR`], in which rejected watches are retried.
     pub(super) fn listed(&mut self) {
         // A list does not show that the server opens watches.
         self.since = None;

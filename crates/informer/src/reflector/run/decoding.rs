@@ -99,7 +99,7 @@ where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
-    /// Creates an empty queue whose parallel tasks will run on the worker threads of the current runtime.
+    /// Creates an empty queue. Its decoding tasks will run on the worker threads of the current runtime.
     pub(super) fn new(decoder: Decoder<K>) -> Self {
         let decoding = |decoder| Decoding {
             decoder: Arc::new(decoder),
@@ -182,7 +182,7 @@ where
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether the queue is empty, or [`next`](Self::next) must wait for a decoding task.
+    /// Returns `true` if the queue is empty, or if the next event or list item is in a decoding task.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }

@@ -115,8 +115,6 @@ impl<K> List<K> {
     }
 
     /// Returns the decoded object if it can be stored, and reports errors.
-    ///
-    /// If the decoder reused a stored object, records the current `epoch` in [`List::known_in`].
     pub(super) fn usable(
         &mut self,
         decoded: Decoded<K>,
@@ -129,7 +127,8 @@ impl<K> List<K> {
         usable(decoded, report, |error| self.report(error, report))
     }
 
-    /// Sends an error to the error handler, and logs up to [`LINES_PER_WINDOW`] errors per list.
+    /// Sends an error to the error handler. Also logs the error if it is one of the list's first 10 errors
+    /// ([`LINES_PER_WINDOW`]).
     pub(super) fn report(&mut self, error: &Error, report: &Reporter) {
         self.skipped += 1;
         if self.skipped <= LINES_PER_WINDOW {
@@ -138,7 +137,8 @@ impl<K> List<K> {
         report.tell_handler(error);
     }
 
-    /// Logs a summary of a list that was slow or had unlogged errors.
+    /// Logs the durations of the steps of a slow list. Also logs the number of errors if
+    /// [`report`](Self::report) did not log all of them.
     ///
     /// `handed_on` is whether the store accepted the list.
     pub(super) fn end(&self, report: &Reporter, objects: usize, handed_on: bool) {

@@ -29,7 +29,8 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Sends a probe before a watch is opened, and returns the reflector's next action.
+    /// Sends a LIST request for one object before a watch is opened, to check that the server has not gone
+    /// back to an earlier state. Returns the reflector's next action.
     pub(super) async fn probe(&mut self, options: &ListOptions) -> Action {
         self.activity(Activity::Opening);
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
@@ -47,7 +48,10 @@ where
         }
     }
 
-    /// If the open watch requires a probe and none is pending, sends or schedules a probe.
+    /// Sends or schedules a probe if one is required and none is scheduled or in flight.
+    ///
+    /// The probe is a LIST request for one object, in parallel to the open watch. The probe shows whether the
+    /// server has gone back to an earlier state.
     pub(super) fn begin_probe(&mut self, opened: &mut OpenWatch<K>) {
         if opened.probe.is_none() && self.machine.requires_probe() {
             opened.probe = self.watch_probe(Instant::now());

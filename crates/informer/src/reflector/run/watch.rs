@@ -107,7 +107,10 @@ impl<K> OpenWatch<K> {
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Returns the deadline of the next event or bookmark, which is at most [`outlived`](Self::outlived).
+    /// Returns the time by which the next event or bookmark must arrive. If none arrives, the reflector ends
+    /// the watch.
+    ///
+    /// In a streaming list, only a new object or the end bookmark counts.
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),

@@ -25,7 +25,7 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::Mutex;
 use tower::{BoxError, Service};
 
-/// Maximum time that a request waits for the response to the first request.
+/// Maximum time that a request waits while another request of the client is sent alone.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Tower service that sends the first request alone. Other requests wait for the response, but at most for
@@ -44,12 +44,13 @@ struct Gate {
     ///
     /// Response headers set the value to `true`. A failed request or response body sets the value to `false`.
     open: AtomicBool,
-    /// Locked by the request that is sent alone while `open` is false, until its response headers arrive or
-    /// the request fails. Other requests wait for the lock.
+    /// Lock of the request that is sent alone. The request holds the lock until its response headers arrive
+    /// or the request fails. While `open` is `false`, other requests wait for the lock.
     first: Mutex<()>,
 }
 
-/// A response body. If the body fails, [`SingleFlight`] sends the next request alone.
+/// A response body. If reading the body fails, [`SingleFlight`] sends the next request alone: other requests
+/// wait for the response headers of this request.
 pub(super) struct Guarded<B> {
     inner: B,
     gate: Arc<Gate>,

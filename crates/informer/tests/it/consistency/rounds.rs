@@ -104,10 +104,11 @@ proptest! {
     }
 }
 
-/// Each check except check 8 finds pod `b`, which no relist contains.
+/// The server's list in each check except check 8 contains pod `b`, which no relist contains.
 ///
-/// The informer relists after the checks 1, 2 and 4, so the pauses grow. It also relists after check 7, which
-/// finds another revision of `b`. It relists after check 9 because check 8 found no difference.
+/// While the difference stays the same, the number of checks between two relists grows: the informer relists
+/// after checks 1, 2 and 4. A new difference causes a relist at once. Check 7 finds a new difference, because
+/// `b` has another revision. Check 9 finds a new difference, because check 8 found none.
 #[tokio::test(start_paused = true)]
 async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pauses() {
     let kept = || body(list(5, "", &[item("a", 1)]));

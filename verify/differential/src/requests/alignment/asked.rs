@@ -23,9 +23,9 @@ pub(super) enum Pause {
     Repeat,
     /// The time after which the library's reflector ends a streaming list that delivers nothing.
     InitialEvents,
-    /// The pause before a probe (a LIST with `limit=1`) that the library sends during an open watch.
+    /// Any pause before a probe (a LIST with `limit=1`) that the library sends during an open watch.
     ///
-    /// The library sends no probe within one minute after the last answered probe.
+    /// The library delays such a probe until one minute after the last answered probe.
     Minute,
     /// Any other pause, which no rule accepts.
     Strange,
@@ -37,10 +37,10 @@ pub(super) struct Request<'a> {
     pub(super) pause: Pause,
     pub(super) asked: &'a str,
     pub(super) outcome: &'a str,
-    /// The previous request of the same turn, and the result of that request. `None` for the first request of
-    /// a turn. Probes during an open watch do not count.
+    /// The previous request, and the result of that request. Probes during an open watch do not count.
     ///
-    /// A turn is a step of an operation, after which virtual time passes.
+    /// `None` for the first request of a turn. An operation has one or two turns. In a turn, the test changes
+    /// objects or injects faults, and then virtual time passes.
     pub(super) before: Option<(&'a str, &'a str)>,
     pub(super) turn: usize,
     /// Whether the library may send the request without a pause, as after an expired watch.
@@ -145,8 +145,9 @@ fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
 
 /// Returns whether a request follows a watch that failed because its revision had expired (410 Gone).
 ///
-/// `before` is the previous request of the same turn, with its outcome. If `before` is `None`, returns
-/// whether the operation `verb` sends a 410 error to the open watch.
+/// `before` is the previous request, with its outcome. `None` means that the request directly follows the
+/// test operation `verb`. The function then returns whether this operation sends a 410 error to the open
+/// watch.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {
@@ -157,7 +158,8 @@ fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
 
 /// Returns whether the request `before` failed because the server or a proxy was unavailable.
 ///
-/// If `before` is `None`, returns whether the operation `verb` breaks the connection of the open watch.
+/// `None` means that no request was sent since the test operation `verb`. The function then returns whether
+/// this operation breaks the connection of the open watch.
 fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     match before {
         None => LOSE.contains(&verb),
@@ -227,11 +229,11 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     last.next() == Some("elsewhere")
 }
 
-/// Returns for each of the library's requests after the current operation whether a probe (a LIST with
-/// `limit=1`) is permitted in this place.
+/// Returns one value per request of the library after the current operation. The value is `true` if the
+/// request may be a probe (a LIST with `limit=1`).
 ///
 /// Probes are permitted after a watch is closed, loses its connection, or fails because the server is
-/// unavailable. The next list or probe ends the permission, unless the server is unavailable again.
+/// unavailable. The permission ends with the next list or probe, unless the server is unavailable again.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

@@ -6,14 +6,13 @@ use super::{
 };
 
 impl<'a> Pair<'a> {
-    /// Counts the requests after a rejected watch. The last counted request opens a watch or a streaming
-    /// list.
+    /// Counts the requests with which client-go and the library continue after the same rejected watch.
     ///
     /// Returns the number of client-go's requests from index `i`, and the number of the library's requests
-    /// from index `j`. Also returns whether the library's requests include a probe (a LIST with `limit=1`).
+    /// from index `j`. Each count ends with the first request that successfully opens a watch or a streaming
+    /// list. Also returns whether the library's requests include a probe (a LIST with `limit=1`).
     ///
-    /// Returns `None` if the requests do not follow the same rejected watch, or if a pause or an outcome is
-    /// unexpected.
+    /// Returns `None` if there is no such watch, or if a request differs from the expected retries.
     pub(super) fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
         let (refused, outcome) = self.begins_again(i, j)?;
         let (ours, probed) = self.watched_again(j, refused, outcome)?;
@@ -26,11 +25,11 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns the rejected watch that directly precedes both client-go's request `i` and the library's
-    /// request `j`, and the response to the watch.
+    /// Returns the text of the rejected watch that both reflectors sent last, and the response to the watch.
     ///
-    /// Returns `None` if there is no such watch, if the rejection is not temporary ([`is_away`]), or if
-    /// client-go's request `i` is not a list.
+    /// client-go's request before index `i` and the library's request before index `j` must be the same
+    /// watch, with the same temporary rejection ([`is_away`]). client-go's request `i` must be a list or a
+    /// streaming list. Otherwise, returns `None`.
     pub(super) fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -39,11 +38,11 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// Returns the number of requests with which the library retries the watch `refused`, from index `j`.
-    /// Also returns whether these requests include a probe (a LIST with `limit=1`).
+    /// Counts the library's requests, from index `j`, that retry a rejected watch. Also returns whether these
+    /// requests include a probe (a LIST with `limit=1`).
     ///
-    /// `outcome` is the response that rejected the watch. The count ends with the successful retry. If the
-    /// revision of a retry has expired, the count ends with the relist.
+    /// `refused` is the text of the rejected watch, and `outcome` is the response to the watch. The count
+    /// ends with the successful retry, or with the relist if the revision of a retry has expired.
     ///
     /// Returns `None` after any other request or response.
     pub(super) fn watched_again(

@@ -1,9 +1,13 @@
 //! Merges lists for a strategic merge patch: lists of objects by merge key, primitives as sets.
 //!
-//! Guarantees: in a merged list, the patch's items have the order of the patch, and the remaining items have
-//! the order of the object. A remaining item is placed before the first patch item that follows it in the
-//! object's list, or at the end if there is none. For example, the object's list `a, b, c` and the patch's
-//! list `c, a` result in `b, c, a`.
+//! Guarantees for the order of a merged list:
+//! - the items of the patch have the order of the patch, and all other items have the order of the object;
+//! - if X is one of the other items, X is placed before a patch item that comes after X in the object's list.
+//!   If there are several such patch items, the first in the order of the patch counts;
+//! - if no patch item comes after X in the object's list, X is placed at the end.
+//!
+//! For example, the object's list `a, b, c` and the patch's list `c, a` result in `b, c, a`. The item `b` is
+//! placed before `c`, because `c` comes after `b` in the object's list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -239,11 +243,11 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
     )))
 }
 
-/// Returns the list that Kubernetes uses to place the items that `$setElementOrder` does not name.
+/// Returns the list whose order determines the places of items that `$setElementOrder` does not name.
 ///
-/// Without a merge key, the list is `original`. With a merge key, the list contains the kept items of
-/// `original`, and then new items of `patch`. As in Kubernetes, the list is never longer than `original`, and
-/// further new items are omitted. With the marker `$patch: replace`, the list contains no new items.
+/// Without a merge key, the list is `original`. With a merge key, it is `original` without the items that
+/// `patch` deletes, followed by new items of `patch`. As in Kubernetes, at most as many new items are added
+/// as were deleted. With the marker `$patch: replace`, no new items are added.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();

@@ -190,9 +190,11 @@ impl<K: Send + Sync + 'static> Packer<K> {
         }
     }
 
-    /// Does the work of [`Housekeeping::decoded`].
+    /// Creates a compression dictionary if one is due. If there is a new dictionary, compresses the `staged`
+    /// objects with the new dictionary.
     ///
-    /// Later calls of [`step`](Housekeeping::step) compress the objects in the store with the new dictionary.
+    /// Later calls of [`step`](Housekeeping::step) compress the objects in the store.
+    /// [`Housekeeping::decoded`] describes the parameters.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
         self.decoder.packing().renew(more_comes);
         let generation = self.decoder.packing().generation();

@@ -14,7 +14,7 @@ enum Noticed {
 /// Passes the events in `script`, one per line, to a state machine. Returns whether the state machine
 /// detected a rollback of the server, suspected one, or neither.
 ///
-/// Asserts that another list after these events does not change the epoch again.
+/// Asserts that a newer list after these events is not taken for another rollback.
 fn noticed(config: RequestOptions, script: &str) -> Noticed {
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));
     let mut now = Instant::now();

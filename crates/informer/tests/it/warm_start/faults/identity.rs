@@ -103,8 +103,8 @@ async fn a_failed_identity_request_is_retried_at_a_save() {
     }
 }
 
-/// A [`ListerWatcher`] that rejects the first `refusals` identity requests. It does not respond to later
-/// identity requests.
+/// A [`ListerWatcher`] whose method `server`, which requests the server's identity, fails for the first
+/// `refusals` calls. Later calls never complete.
 struct Hesitant {
     pods: ListWatch<Pod>,
     refusals: usize,

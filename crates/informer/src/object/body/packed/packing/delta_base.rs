@@ -32,10 +32,12 @@ pub(super) const MISSES: u8 = 4;
 /// [`MISSES`] for the definition of a miss.
 const MISSES_MAX: u8 = 3 * MISSES;
 
-/// An object is never a miss ([`MISSES`]) if compression divides the object's size by this value or more.
+/// If compression with the base divides an object's size by this value or more, the result always counts as
+/// good. A bad result is called a miss ([`MISSES`]).
 ///
-/// Without this rule, only the compressed size of the base would determine the limit for a miss. That size is
-/// only a few bytes if the base is a sample in the dictionary. Every object would then be a miss.
+/// Without this rule, only the compression ratio of the base would determine which results are good. A base
+/// that is a sample in the dictionary has only a few compressed bytes. Every other object would then be a
+/// miss.
 const SMALL: usize = 8;
 
 /// An object, called the base. Later objects with the same labels are stored as their differences from the
@@ -59,7 +61,9 @@ struct Choice {
     base: Weak<DeltaBase>,
     /// The object that was compressed last.
     last: UidHash,
-    /// Number of consecutive misses ([`MISSES`]) so far. A new base does not reset this number.
+    /// Number of consecutive misses until now. A new base does not reset this number.
+    ///
+    /// A miss is an object that has more than [`DeltaBase::expected`] bytes after compression with the base.
     misses: u8,
 }
 
@@ -115,7 +119,8 @@ impl BaseOfLabels {
         self.0.lock().misses = 0;
     }
 
-    /// Records a miss ([`MISSES`]). Returns whether the object that caused the miss must become the new base.
+    /// Records a miss: an object has more than [`DeltaBase::expected`] bytes after compression with the base.
+    /// Returns whether this object must become the new base.
     ///
     /// Returns true when the number of consecutive misses reaches [`MISSES`], and again when the number
     /// reaches twice [`MISSES`].
@@ -149,11 +154,14 @@ impl DeltaBase {
         self.bytes.len()
     }
 
-    /// Returns the size in bytes above which a compressed object is a miss ([`MISSES`]). `length` is the
-    /// object's uncompressed size.
+    /// Returns the maximum size in bytes that is expected for an object after compression with this base.
+    /// `length` is the object's uncompressed size.
     ///
-    /// The limit is three quarters of the estimated size after compression with the dictionary. The estimate
-    /// uses the compression ratio of the base. The limit is at least `length` divided by [`SMALL`].
+    /// A larger result is called a miss, and [`MISSES`] consecutive misses lead to another base.
+    ///
+    /// The maximum is three quarters of the estimated size after compression with the dictionary. The
+    /// estimate uses the compression ratio of the base. The maximum is at least `length` divided by
+    /// [`SMALL`].
     pub(super) fn expected(&self, length: usize) -> usize {
         let by_dictionary = 3 * self.bytes.len() * length / (4 * self.length.max(1));
         by_dictionary.max(length / SMALL)

@@ -22,7 +22,7 @@ const SEEN_BYTES: usize = 8 * 1024 * 1024;
 /// Minimum number of objects in a dictionary of large objects.
 const OBJECTS_OF_BYTES: usize = 64;
 
-/// Factor for the number of objects that a dictionary requires during a list.
+/// A dictionary that is created during a list requires this many times the usual number of objects.
 ///
 /// With more objects, the samples come from more workloads, which saves 9 % of memory for pods.
 const SPREAD: usize = 4;
@@ -54,7 +54,8 @@ impl Samples {
         self.seen_bytes += object.len();
     }
 
-    /// Returns whether enough objects were added to create a dictionary after the end of a list.
+    /// Returns whether a dictionary can be created from the objects that were added, if no more objects of a
+    /// list follow.
     ///
     /// The required number is `objects`. [`OBJECTS_OF_BYTES`] objects are also enough if they have at least
     /// [`SEEN_BYTES`] bytes in total.
@@ -62,18 +63,18 @@ impl Samples {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether enough objects were added to create a dictionary during a list.
+    /// Returns whether a dictionary can be created from the objects that were added, if more objects of a
+    /// list follow.
     ///
-    /// The required number is `objects` times [`SPREAD`]. If the added objects have at least [`SEEN_BYTES`]
+    /// `objects` is the number of objects that a dictionary requires after the list. During the list, a
+    /// dictionary requires [`SPREAD`] times this number. If the added objects have at least [`SEEN_BYTES`]
     /// bytes in total, the smaller of `objects` and [`OBJECTS_OF_BYTES`] is sufficient.
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the added objects are so large that fewer of them are enough for a dictionary.
-    ///
-    /// Requires [`SEEN_BYTES`] bytes in total, and at least the smaller of `objects` and [`OBJECTS_OF_BYTES`]
-    /// objects.
+    /// Returns whether the added objects have at least [`SEEN_BYTES`] bytes in total, and their number is at
+    /// least the smaller of `objects` and [`OBJECTS_OF_BYTES`].
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(OBJECTS_OF_BYTES) && self.seen_bytes >= SEEN_BYTES
     }
@@ -113,7 +114,8 @@ const WINDOW: u32 = 1000;
 /// After each replacement, the stored objects are compressed again. The minimum makes replacements rare.
 const WINDOWS_MIN: u32 = 8;
 
-/// Compares the compression ratio of the newest objects with the ratio of the dictionary's first objects.
+/// Compares the compression ratio of the newest objects with the ratio of the first new objects that the
+/// dictionary compressed.
 #[derive(Default)]
 pub(super) struct Fit {
     /// Compressed bytes per thousand uncompressed bytes of the first [`WINDOW`] objects; `None` until the

@@ -1,6 +1,6 @@
 //! Tests that compressed objects decompress to the original bytes before and after each change of the
-//! compression dictionary. Also tests when a new dictionary is due, and which objects become samples or
-//! bases.
+//! compression dictionary. Also tests when a new dictionary is due, which objects become samples of a
+//! dictionary, and which objects become bases, with which other objects are compressed.
 
 use super::*;
 

@@ -103,7 +103,7 @@ fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     let is_namespaced = |seed: &&Value| {
         let text = |member: &str| seed[member].as_str().unwrap_or_default();
         let resource = registry.by_kind(text("apiVersion"), text("kind"));
-        resource.is_some_and(|resource| resource.is_namespaced())
+        resource.is_none_or(|resource| resource.is_namespaced())
     };
     let namespaced = seeds.iter().filter(is_namespaced);
     let names = namespaced.filter_map(|seed| seed["metadata"]["namespace"].as_str());

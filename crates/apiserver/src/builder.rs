@@ -90,7 +90,7 @@ impl Builder {
 
     /// Makes the server serve another kind, without a `CustomResourceDefinition`.
     ///
-    /// A definition adds its kind too, also as a [seed](Builder::seed). This method is for tests without one.
+    /// This method is for tests that have no definition. A definition adds its kind without this method.
     /// The kind replaces a built-in kind with the same group, version and plural name.
     pub fn kind(mut self, kind: Kind) -> Builder {
         self.kinds.add(kind);
@@ -311,7 +311,7 @@ impl Builder {
             server
         };
         server.shared().keep_on(disk);
-        server.shared().resume_deletions();
+        server.shared().resume_work();
         carry_out(&server, &plans);
         Ok(server)
     }

@@ -7,10 +7,19 @@
 //! The module `verb::definition` accepts names and establishes definitions. This module does not.
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::kinds::{Kind, ScalePaths, Scope, Subresource};
+use crate::kinds::{DefinitionState, Kind, ScalePaths, Scope, Subresource};
 use crate::storage::Entry;
+
+/// Maximum number of served versions of one definition.
+///
+/// Kubernetes has no such limit. With both limits, a definition of 3 MiB can't occupy gigabytes.
+const VERSIONS_MAX: usize = 1_000;
+
+/// Maximum size in bytes of all names of a definition, counted once for each served version.
+const NAMES_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The members of a `CustomResourceDefinition` that determine the served kinds.
 #[derive(Deserialize)]
@@ -23,6 +32,7 @@ pub(crate) struct Definition {
 
 #[derive(Deserialize)]
 struct Metadata {
+    name: String,
     /// Incremented by each change of `spec`.
     #[serde(default)]
     generation: i64,
@@ -67,6 +77,16 @@ struct AcceptedNames {
     categories: Option<Vec<String>>,
 }
 
+impl AcceptedNames {
+    /// Returns the approximate memory of the names.
+    fn bytes(&self) -> usize {
+        let lists = [&self.short_names, &self.categories];
+        let listed = lists.into_iter().flatten().flatten();
+        let listed: usize = listed.map(|name| name.len() + size_of::<String>()).sum();
+        listed + self.plural.len() + self.singular.len() + self.kind.len() + self.list_kind.len()
+    }
+}
+
 #[derive(Deserialize)]
 struct Condition {
     #[serde(rename = "type")]
@@ -95,12 +115,31 @@ impl Definition {
     }
 
     /// Returns the kinds that the definition adds to the server, one for each served version.
+    ///
+    /// Returns none for a definition that is not established, that has another name than its resource, or that
+    /// is larger than [`VERSIONS_MAX`] and [`NAMES_BYTES_MAX`] allow.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
-        if !self.is_established() {
+        let names = &self.status.accepted_names;
+        let resource = format!("{}.{}", names.plural, self.spec.group);
+        if !self.is_established() || names.plural.is_empty() || self.metadata.name != resource {
             return Vec::new();
         }
         let served = self.spec.versions.iter().filter(|version| version.served);
-        served.map(|version| self.kind(version)).collect()
+        let served: Vec<&Version> = served.collect();
+        if served.len() > VERSIONS_MAX || served.len() * names.bytes() > NAMES_BYTES_MAX {
+            let name = &self.metadata.name;
+            tracing::warn!(%name, "a CustomResourceDefinition has too many versions or names, so its kind is not served");
+            return Vec::new();
+        }
+        served
+            .into_iter()
+            .map(|version| self.kind(version))
+            .collect()
+    }
+
+    /// Returns whether the definition is being deleted, so that no object can be created.
+    pub(crate) fn is_terminating(&self) -> bool {
+        self.status.is_true("Terminating")
     }
 
     /// Returns whether the change from `old` to `self` lets the watches of the kind continue.
@@ -134,16 +173,56 @@ impl Definition {
         kind.list_kind.clone_from(&names.list_kind);
         kind.short_names = names.short_names.clone().unwrap_or_default();
         kind.categories = names.categories.clone().unwrap_or_default();
-        kind.is_terminating = self.status.is_true("Terminating");
+        kind.definition = Some(if self.is_terminating() {
+            DefinitionState::Terminating
+        } else {
+            DefinitionState::Established
+        });
         let subresources = version.subresources.as_ref();
         if subresources.is_none_or(|served| served.status.is_none()) {
             kind.subresources.clear();
         }
-        kind.scale = subresources.and_then(|served| served.scale.clone());
+        let scale = subresources.and_then(|served| served.scale.clone());
+        kind.scale = scale.filter(ScalePaths::are_valid);
         if kind.scale.is_some() {
             kind.subresources.push(Subresource::custom_scale());
         }
         kind
+    }
+}
+
+/// The names of a stored definition.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// The value of `spec.names`.
+    pub(crate) requested: Value,
+    /// The value of `status.acceptedNames`.
+    pub(crate) accepted: Value,
+}
+
+impl Names {
+    /// Reads the names of a stored definition, and skips the rest.
+    pub(crate) fn read(entry: &Entry) -> Names {
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Part {
+            names: Value,
+            accepted_names: Value,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Parts {
+            spec: Part,
+            status: Part,
+        }
+        let mut text = Vec::new();
+        entry.write_item(&mut text);
+        // A definition with another form has no names.
+        let parts: Parts = serde_json::from_slice(&text).unwrap_or_default();
+        Names {
+            requested: parts.spec.names,
+            accepted: parts.status.accepted_names,
+        }
     }
 }
 

@@ -25,6 +25,7 @@ use crate::fault::{
 };
 use crate::shared::{Shared, State};
 use crate::status::ApiError;
+use crate::verb::definition::Definitions;
 use crate::watch_cache::Delivery;
 
 pub(crate) use endpoint::{PATH, serve_plan};
@@ -307,7 +308,10 @@ impl Faults {
             self.end_in(state, &Match::watches(), Ending::Cut);
             forget(state);
             Ok(())
-        })
+        })?;
+        let before = self.shared.before_write();
+        Definitions::resume(&self.shared).complete();
+        self.shared.settle(before)
     }
 
     /// Plans an error response with the given HTTP status for the next matching request.

@@ -79,19 +79,27 @@ pub struct Kind {
     /// The `storageVersionHash` of the kind in discovery. `None` for a custom kind, and for a kind whose
     /// objects are not stored.
     pub(crate) storage_version_hash: Option<String>,
-    /// Whether the definition of a custom kind is being deleted, so that no object can be created.
-    pub(crate) is_terminating: bool,
+    /// State of the `CustomResourceDefinition` that adds the kind; `None` if no definition adds the kind.
+    pub(crate) definition: Option<DefinitionState>,
     /// Paths of the fields that the subresource `scale` reads and changes, from the kind's
     /// `CustomResourceDefinition`. `None` if no definition of the kind has such paths.
     pub(crate) scale: Option<ScalePaths>,
 }
 
+/// State of a `CustomResourceDefinition` whose kind is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DefinitionState {
+    Established,
+    /// The definition is being deleted, so that no object can be created.
+    Terminating,
+}
+
 /// Paths of the fields of a custom object that its `Scale` shows, such as `.spec.replicas`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct ScalePaths {
-    #[serde(rename = "specReplicasPath")]
+    #[serde(rename = "specReplicasPath", default)]
     pub(crate) replicas: String,
-    #[serde(rename = "statusReplicasPath")]
+    #[serde(rename = "statusReplicasPath", default)]
     pub(crate) current_replicas: String,
     /// Path of the field that contains a label selector as a string. Empty if the definition names no such
     /// field.
@@ -119,6 +127,24 @@ pub struct Subresource {
 pub struct Kinds {
     /// The kinds, sorted by group, version and plural name for binary search.
     kinds: Vec<Kind>,
+}
+
+// === impl ScalePaths ===
+
+impl ScalePaths {
+    /// Returns whether the paths are below the members that Kubernetes allows.
+    pub(crate) fn are_valid(&self) -> bool {
+        let is_below = |path: &str, part: &str| {
+            let names = path.strip_prefix(part).map(|names| names.split('.'));
+            names.is_some_and(|mut names| names.all(|name| !name.is_empty()))
+        };
+        let selector = &self.selector;
+        is_below(&self.replicas, ".spec.")
+            && is_below(&self.current_replicas, ".status.")
+            && (selector.is_empty()
+                || is_below(selector, ".spec.")
+                || is_below(selector, ".status."))
+    }
 }
 
 // === impl Kind ===
@@ -151,7 +177,7 @@ impl Kind {
             preferred: true,
             custom: true,
             storage_version_hash: None,
-            is_terminating: false,
+            definition: None,
             scale: None,
         }
     }
@@ -194,6 +220,11 @@ impl Kind {
         } else {
             format!("{}.{}", self.kind, self.group)
         }
+    }
+
+    /// Returns whether the `CustomResourceDefinition` of the kind is being deleted.
+    pub(crate) fn is_terminating(&self) -> bool {
+        self.definition == Some(DefinitionState::Terminating)
     }
 
     fn position(&self) -> (&str, &str, &str) {
@@ -246,7 +277,7 @@ impl Kind {
             preferred,
             custom: false,
             storage_version_hash: (hash != "-").then(|| hash.to_owned()),
-            is_terminating: false,
+            definition: None,
             scale: None,
         })
     }

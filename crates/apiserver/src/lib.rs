@@ -55,9 +55,11 @@
 //! version.
 //! The subresources `status` and `scale` work. Schemas, printer columns and selectable fields have no effect.
 //!
-//! The deletion of a definition deletes all objects of its kind, and then ends the watches.
+//! The deletion of a definition deletes all objects of its kind. When no object is left, the definition is
+//! removed and the watches end.
 //! A change of its `spec` ends the watches too, and a later watch must start after the change.
-//! A definition among the [seeds](Builder::seed) is established from the start, with one revision.
+//! A definition among the [seeds](Builder::seed) is established from the start, with one revision. It must
+//! precede its objects.
 //!
 //! A kind of [`Builder::kind`] is served without a definition. A definition of such a kind has no effect on it.
 //!
@@ -128,6 +130,7 @@
 //! | request head | 400 KiB on HTTP/1.1, 96 KiB on HTTP/2 | 431 |
 //! | JSON patch | 10,000 operations; 3 MiB copied; 100 million values moved | 413; 422; 413 |
 //! | one object after any write | 3 MiB; 127 levels | 413; 400 |
+//! | `CustomResourceDefinition` | 1,000 served versions; 16 MiB of names, counted once per served version | its kind is not served |
 //! | all objects | [`Builder::storage_quota`], 8 GiB by default | 500, as from a full etcd |
 //! | history | 5 minutes, 102,400 events per kind, 1 GiB | the oldest events are dropped; a watch or list that needs them receives 410 |
 //! | request log | [`LOG_MAX`] requests, 128 MiB | the oldest entries are dropped |

@@ -92,13 +92,13 @@ pub(crate) trait Work {
     /// Description of the work in a warning.
     const NAME: &'static str;
 
-    /// Makes the next write of an object that watchers may read slowly, and returns the object's collection.
+    /// Deletes the next object, and returns the object's collection. May also change other objects.
     ///
     /// Returns `None` if nothing is left to do now.
     fn step(&mut self) -> Option<CollectionId>;
 }
 
-/// Work that follows a write. Does nothing until it is run, completed or dropped.
+/// Work that follows a write. It starts when [`run`](FollowUp::run) or [`complete`](FollowUp::complete) is called.
 ///
 /// If the value is dropped before the work is complete, the drop completes the work without yielding.
 pub(crate) struct FollowUp<W: Work> {
@@ -149,7 +149,7 @@ impl<W: Work> Drop for FollowUp<W> {
         let before = self.shared.before_write();
         while self.work.step().is_some() {}
         if let Err(cause) = self.shared.settle(before) {
-            tracing::warn!(%cause, "failed to store the rest of {}; it resumes with the next such write", W::NAME);
+            tracing::warn!(%cause, "failed to store the rest of {}", W::NAME);
         }
     }
 }

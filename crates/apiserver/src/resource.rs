@@ -47,12 +47,12 @@ pub(crate) struct Registry {
     resources: Vec<Arc<Resource>>,
     /// Maps `group/version/plural` to an index in `resources`.
     by_path: BTreeMap<String, usize>,
-    /// The collection of each group and plural name that was ever served, such as `deployments.apps`.
+    /// The last resource of each group and plural name that was ever served, such as `deployments.apps`.
     ///
     /// A resource that is defined again has its earlier collection.
-    collections: BTreeMap<String, CollectionId>,
+    collections: BTreeMap<String, Arc<Resource>>,
     kinds: Kinds,
-    /// The kinds that the server serves independently of definitions.
+    /// The kinds that no `CustomResourceDefinition` adds: built-in kinds, and those of the builder.
     fixed: Kinds,
     /// The kinds that each `CustomResourceDefinition` adds, by the name of the definition.
     defined: BTreeMap<String, Vec<Kind>>,
@@ -60,7 +60,7 @@ pub(crate) struct Registry {
     next_ordinal: usize,
 }
 
-/// The built-in resources whose objects have an effect on other resources of the server.
+/// The built-in resources whose objects affect other resources.
 pub(crate) struct Builtin {
     pub(crate) namespaces: Option<Arc<Resource>>,
     pub(crate) pods: Option<Arc<Resource>>,
@@ -135,10 +135,32 @@ impl Registry {
         empty.serving(kinds.clone(), BTreeMap::new())
     }
 
-    /// Returns the registry after a change of definitions, or `None` if the change has no effect.
+    /// Returns the registry with further collections that it does not serve, such as `widgets.example.com`.
     ///
-    /// `changes` contains the name of each changed definition, and all kinds that it adds now. A definition
-    /// of a resource that is served independently of definitions has no effect.
+    /// `stored` contains the name of each collection and the scope of its objects.
+    #[cfg(feature = "persistence")]
+    pub(crate) fn with_collections(
+        mut self,
+        stored: impl IntoIterator<Item = (String, Scope)>,
+    ) -> Registry {
+        for (name, scope) in stored {
+            if !self.collections.contains_key(&name) {
+                let (plural, group) = name.split_once('.').unwrap_or((&name, ""));
+                let kind = Kind::custom(group, "", "", plural, scope);
+                let next = CollectionId(self.collections.len());
+                let resource = Resource::new(&kind, self.next_ordinal, next);
+                self.next_ordinal += 1;
+                self.collections.insert(name, Arc::new(resource));
+            }
+        }
+        self
+    }
+
+    /// Returns the registry after a change of `CustomResourceDefinition`s, or `None` if the change has no
+    /// effect.
+    ///
+    /// `changes` contains the name of each changed definition, and all kinds that the definition adds now. A
+    /// definition of a [fixed](Registry::is_fixed) resource has no effect.
     pub(crate) fn redefined(
         &self,
         changes: impl IntoIterator<Item = (String, Vec<Kind>)>,
@@ -183,16 +205,18 @@ impl Registry {
             kinds,
         };
         for (at, kind) in registry.kinds.iter().enumerate() {
-            let next = CollectionId(registry.collections.len());
-            let collection = registry.collections.entry(kind.group_resource());
-            let collection = *collection.or_insert(next);
             let kept = self.by_path(&kind.group, &kind.version, &kind.plural);
             let kept = kept.filter(|kept| kept.kind == *kind).cloned();
+            let name = kind.group_resource();
             let resource = kept.unwrap_or_else(|| {
+                let next = CollectionId(registry.collections.len());
+                let earlier = registry.collections.get(&name);
+                let collection = earlier.map_or(next, |earlier| earlier.collection);
                 let ordinal = registry.next_ordinal;
                 registry.next_ordinal += 1;
                 Arc::new(Resource::new(kind, ordinal, collection))
             });
+            registry.collections.insert(name, Arc::clone(&resource));
             let path = path(&kind.group, &kind.version, &kind.plural);
             registry.by_path.insert(path, at);
             registry.resources.push(resource);
@@ -200,7 +224,7 @@ impl Registry {
         registry
     }
 
-    /// Returns the built-in resources that have an effect on other resources.
+    /// Returns the built-in resources whose objects affect other resources.
     pub(crate) fn builtin(&self) -> Builtin {
         Builtin {
             namespaces: self.by_path("", "v1", "namespaces").cloned(),
@@ -211,22 +235,17 @@ impl Registry {
         }
     }
 
-    /// Returns whether a resource, such as `deployments.apps`, is served independently of definitions.
+    /// Returns whether a resource, such as `deployments.apps`, is served without a `CustomResourceDefinition`.
     pub(crate) fn is_fixed(&self, group_resource: &str) -> bool {
         let mut fixed = self.fixed.iter();
         fixed.any(|kind| kind.group_resource() == group_resource)
     }
 
-    /// Returns the id of the collection of a resource, such as `deployments.apps`, which need not be served now.
-    pub(crate) fn collection_id(&self, group_resource: &str) -> Option<CollectionId> {
-        self.collections.get(group_resource).copied()
-    }
-
-    /// Returns the names of the definitions that are being deleted, and whose kinds are still served.
-    pub(crate) fn terminating(&self) -> impl Iterator<Item = String> {
-        let kinds = self.kinds.iter().filter(|kind| kind.is_terminating);
-        let names: BTreeSet<String> = kinds.map(Kind::group_resource).collect();
-        names.into_iter()
+    /// Returns the resource of a collection, such as `deployments.apps`; `None` if it was never served.
+    ///
+    /// If the resource is not served now, returns the resource that was served last.
+    pub(crate) fn last_resource(&self, group_resource: &str) -> Option<&Arc<Resource>> {
+        self.collections.get(group_resource)
     }
 
     /// Returns the names of the definitions that add a kind.
@@ -294,8 +313,8 @@ impl Registry {
     #[cfg(feature = "persistence")]
     pub(crate) fn collection_names(&self) -> Vec<&str> {
         let mut names = vec![""; self.collections.len()];
-        for (name, collection) in &self.collections {
-            names[collection.0] = name;
+        for (name, resource) in &self.collections {
+            names[resource.collection.0] = name;
         }
         names
     }

@@ -16,9 +16,13 @@ use crate::definition::Definition;
 use crate::resource::{CollectionId, Registry, Resource};
 use crate::shared::Shared;
 use crate::storage::{Disk, Entry, OpenError, Stored, Write};
+use crate::verb::definition::Definitions;
 use crate::verb::namespace;
 
 /// Returns the registry `fixed` with the kinds of the definitions that a data directory contains.
+///
+/// The registry also has the collections that the directory contains and no definition serves. Their objects are
+/// available when their kind is defined again.
 ///
 /// # Errors
 ///
@@ -27,6 +31,7 @@ pub(crate) fn with_definitions(disk: &mut Disk, fixed: Registry) -> Result<Regis
     let Some(definitions) = fixed.builtin().definitions else {
         return Ok(fixed);
     };
+    let fixed = fixed.with_collections(disk.collections()?);
     let collection = definitions.kind.group_resource();
     let mut found = Vec::new();
     disk.load_collection(&collection, |stored| {
@@ -66,7 +71,7 @@ impl<'a> Kept<'a> {
             .as_ref()
             .is_none_or(|(name, _)| name != stored.collection)
         {
-            let resource = self.registry.resource_named(stored.collection).cloned();
+            let resource = self.registry.last_resource(stored.collection).cloned();
             self.current = Some((stored.collection.to_owned(), resource));
         }
         if let Some((_, Some(resource))) = &self.current {
@@ -124,14 +129,15 @@ impl Shared {
         debug_assert!(fresh, "a server is opened on one directory");
     }
 
-    /// Completes the namespace deletions that had not finished when the server last stopped.
-    pub(crate) fn resume_deletions(self: &Arc<Self>) {
+    /// Completes the work that had not finished when the server last stopped: the deletion of namespaces and
+    /// definitions, and the names of definitions.
+    pub(crate) fn resume_work(self: &Arc<Self>) {
         let before = self.before_write();
         namespace::resume(self);
+        Definitions::resume(self).complete();
         if let Err(cause) = self.settle(before) {
-            // The namespaces stay Terminating. The next deletion of an object in such a namespace continues
-            // its deletion.
-            tracing::warn!(%cause, "failed to resume interrupted namespace deletions; each resumes with the next deletion in its namespace");
+            // The namespaces and definitions stay as they are until the next start.
+            tracing::warn!(%cause, "failed to resume interrupted work on namespaces and CustomResourceDefinitions; it resumes at the next start");
         }
     }
 }

@@ -295,9 +295,9 @@ impl Server {
         let mut object = Object::of(&resource.kind, object)?;
         let definitions = self.shared.builtin.definitions.as_ref();
         let is_definition = definitions.is_some_and(|it| it.collection == resource.collection);
-        if is_definition && how.origin == Origin::Seed && object.get("status").is_none() {
+        if is_definition && how.origin == Origin::Seed {
             // A seed has one revision.
-            definition::establish(&mut object, &self.shared.settings.clock.now().to_string());
+            definition::establish(&self.shared, &mut object);
         }
         let entry = self.write(|shared| {
             let entry = create(shared, &resource, None, object, how)?;
@@ -354,8 +354,7 @@ fn subject<'a>(resource: &'a Resource, name: &'a str) -> Subject<'a> {
     }
 }
 
-/// Does the work that follows a write: continues the deletion of the namespace or definition, of which the write
-/// may have removed an object, and establishes a changed definition.
+/// Completes the work that follows a write to an object: of its namespace, and of `CustomResourceDefinition`s.
 fn follow_up(shared: &Arc<Shared>, subject: Subject<'_>) {
     let Subject {
         resource,

@@ -7,6 +7,7 @@
 //!
 //! The `group_commit` module writes to the data directory. This module does not.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 use crate::access::Gate;
 use crate::body_limit::BodyLimit;
 use crate::clock::Clock;
-use crate::definition::Definition;
+use crate::definition::{Definition, Names};
 use crate::fault::Switchboard;
 use crate::kinds::Kind;
 use crate::request_log::Recorder;
@@ -45,7 +46,7 @@ pub(crate) struct Settings {
     /// Maximum total size of all stored objects in bytes.
     pub(crate) storage_quota: u64,
     pub(crate) clock: Clock,
-    /// Watch cache of each resource that is defined while the server runs.
+    /// Setting of the watch caches of all resources that are defined while the server runs.
     pub(crate) watch_cache: WatchCache,
 }
 
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     /// The served resources. Replaced only while the state is locked.
     registry: RwLock<Arc<Registry>>,
     pub(crate) builtin: Builtin,
+    /// The names of all definitions. Lock order: `names` before `state`.
+    pub(crate) names: Mutex<NamesInUse>,
     pub(crate) settings: Settings,
     pub(crate) gate: Arc<Gate>,
     pub(crate) faults: Switchboard,
@@ -66,6 +69,19 @@ pub(crate) struct Shared {
     pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
     revision: watch::Sender<u64>,
+}
+
+/// The names of each stored definition, with the state of the definition from which they were read.
+pub(crate) type NamesInUse = BTreeMap<String, (Arc<Entry>, Names)>;
+
+/// Whether objects of a kind can be created, by the newest accepted state of its definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Serving {
+    Served,
+    /// The definition is being deleted. Objects exist, and none can be created.
+    Terminating,
+    /// The definition was deleted, or defines another kind now.
+    Gone,
 }
 
 /// The part of a server's state that [`Shared::lock`] guards.
@@ -94,6 +110,7 @@ impl Shared {
         Shared {
             builtin: registry.builtin(),
             registry: RwLock::new(Arc::new(registry)),
+            names: Mutex::default(),
             settings,
             gate: Arc::new(Gate::new()),
             faults: Switchboard::new(seed, Arc::clone(&requests)),
@@ -196,8 +213,8 @@ impl Shared {
 
     /// Serves the kinds of a changed `CustomResourceDefinition`, before clients see the change.
     ///
-    /// As in Kubernetes, a change of its `spec` or of its accepted names ends the watches of its kind, and a
-    /// later watch can't start before the change.
+    /// As in Kubernetes, a change of its `spec` or of its accepted names ends the watches of its kind. A later
+    /// watch can't start at a revision before the change.
     fn follow_definition(&self, state: &mut State, event: &Event) {
         let name = event.key();
         let [old, new] = [&event.old, &event.new]
@@ -209,15 +226,46 @@ impl Shared {
             (Some(old), Some(new)) => new.continues(old),
             _ => old.is_none() && new.is_none(),
         };
-        let collection = registry.collection_id(name);
-        if let Some(collection) = collection.filter(|_| !continues && !registry.is_fixed(name)) {
-            let cache = &mut state.caches[collection.0];
+        let resource = registry.last_resource(name);
+        if let Some(resource) = resource.filter(|_| !continues && !registry.is_fixed(name)) {
+            let cache = &mut state.caches[resource.collection.0];
             cache.close_wanted(|_| true);
             cache.forget(event.revision);
         }
     }
 
-    /// Replaces the registry by one with the given definitions, each with all kinds that it adds.
+    /// Returns whether objects of a resource can be created. A request may have found the resource earlier.
+    pub(crate) fn serving(&self, state: &State, resource: &Resource) -> Serving {
+        let kind = &resource.kind;
+        let Some(definitions) = self
+            .builtin
+            .definitions
+            .as_ref()
+            .filter(|_| kind.definition.is_some())
+        else {
+            return Serving::Served;
+        };
+        // A change that is not durable yet is not in the registry.
+        let name = kind.group_resource();
+        if let Some(accepted) = state.pending.get(definitions.collection, &name) {
+            return match accepted.entry.as_deref().map(Definition::read) {
+                None => Serving::Gone,
+                Some(Some(definition)) if definition.is_terminating() => Serving::Terminating,
+                Some(_) => Serving::Served,
+            };
+        }
+        let registry = self.registry();
+        let served = registry.by_path(&kind.group, &kind.version, &kind.plural);
+        match served.map(|served| &served.kind) {
+            Some(served) if served.kind != kind.kind || served.scope != kind.scope => Serving::Gone,
+            Some(served) if served.is_terminating() => Serving::Terminating,
+            Some(_) => Serving::Served,
+            None => Serving::Gone,
+        }
+    }
+
+    /// Changes the kinds that definitions add. `changes` has the name of each changed definition, and all its
+    /// kinds. Other definitions keep their kinds.
     fn redefine(&self, state: &mut State, changes: impl IntoIterator<Item = (String, Vec<Kind>)>) {
         let Some(registry) = self.registry().redefined(changes) else {
             return;

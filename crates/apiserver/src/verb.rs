@@ -93,8 +93,10 @@ impl Call {
                 // The deletion of a collection can fail after it has removed objects.
                 let is_deletion = matches!(self.verb, Verb::Delete | Verb::DeleteCollection);
                 if is_deletion || (answer.is_ok() && self.verb != Verb::Create) {
-                    self.continue_deletion(target).run().await?;
-                    self.follow_definition(target).run().await?;
+                    // Both values exist before the first await: a drop completes both.
+                    let definitions = self.follow_definition(target);
+                    let emptied = self.continue_deletion(target).run().await;
+                    definitions.run().await.and(emptied)?;
                 }
                 // An error may also be based on a write that is not durable yet.
                 self.shared.settled(before).await?;
@@ -105,7 +107,7 @@ impl Call {
         }
     }
 
-    /// Returns the work that follows a write to a definition, or to an object of a deleted definition.
+    /// Returns the work that follows a write to a `CustomResourceDefinition` or to a custom object.
     fn follow_definition(&self, target: &Target) -> FollowUp<Definitions> {
         let name = target.name.as_deref();
         Definitions::after_write(&self.shared, &target.resource, name)
@@ -370,11 +372,11 @@ impl Call {
             match delete::delete(&self.shared, subject, &options, how) {
                 // The response is the list from before the deletions.
                 Ok(_) => {
-                    let emptying = Emptying::after_delete(&self.shared, subject, How::EMPTYING);
-                    emptying.run().await?;
                     let name = Some(subject.name);
                     let work = Definitions::after_write(&self.shared, subject.resource, name);
-                    work.run().await?;
+                    let emptying = Emptying::after_delete(&self.shared, subject, How::EMPTYING);
+                    let emptied = emptying.run().await;
+                    work.run().await.and(emptied)?;
                     long.wrote(target.resource.collection).await?;
                 }
                 // Another client has deleted the object meanwhile.

@@ -13,12 +13,14 @@
 //!   secrets;
 //! - objects of kinds that this server does not serve are preserved.
 
+mod read;
+
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, TableDefinition};
 
 use super::{Entry, Write};
 use crate::resource::Registry;
@@ -202,41 +204,12 @@ impl Disk {
             return Ok(0);
         };
         let loaded = guarded(|| {
-            let (revision, held_bytes) = read(database, &mut each)?;
+            let (revision, held_bytes) = read::read(database, &mut each)?;
             let file_bytes = fs::metadata(self.directory.join(FILE))?.len();
             if file_bytes > COMPACT_BYTES_MIN && file_bytes / 4 > held_bytes {
                 database.compact()?;
             }
             Ok(revision)
-        });
-        loaded.map_err(|error| self.refuse(error))
-    }
-
-    /// Calls `each` with every stored object of one collection, such as `deployments.apps`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the file can't be read, or if `each` rejects an object.
-    pub(crate) fn load_collection(
-        &mut self,
-        collection: &str,
-        mut each: impl FnMut(Stored<'_>) -> Result<(), String>,
-    ) -> Result<(), OpenError> {
-        let Some(database) = self.database.as_ref() else {
-            return Ok(());
-        };
-        let loaded = guarded(|| {
-            let transaction = database.begin_read()?;
-            check_format(&transaction)?;
-            let objects = transaction.open_table(OBJECTS)?;
-            for object in objects.range((collection, "")..)? {
-                let (key, value) = object?;
-                if key.value().0 != collection {
-                    break;
-                }
-                pass(key.value(), value.value(), &mut each)?;
-            }
-            Ok(())
         });
         loaded.map_err(|error| self.refuse(error))
     }
@@ -371,51 +344,6 @@ fn guarded<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         Ok(result) => result,
         Err(_) => Err(Failure::Damaged("its tables are inconsistent".to_owned())),
     }
-}
-
-/// Calls `each` with every stored object. Returns the stored revision, and the total size of the objects.
-fn read(
-    database: &Database,
-    each: &mut impl FnMut(Stored<'_>) -> Result<(), String>,
-) -> Result<(u64, u64), Failure> {
-    let transaction = database.begin_read()?;
-    check_format(&transaction)?;
-    let mut held_bytes = 0;
-    for object in transaction.open_table(OBJECTS)?.iter()? {
-        let (key, value) = object?;
-        let ((collection, key), (_, _, members)) = (key.value(), value.value());
-        held_bytes += (collection.len() + key.len() + members.len()) as u64;
-        pass((collection, key), value.value(), each)?;
-    }
-    Ok((number(&transaction, REVISION_KEY)?, held_bytes))
-}
-
-fn check_format(transaction: &ReadTransaction) -> Result<(), Failure> {
-    match number(transaction, FORMAT_KEY)? {
-        FORMAT => Ok(()),
-        found => Err(Failure::Format(found)),
-    }
-}
-
-fn number(transaction: &ReadTransaction, key: &str) -> Result<u64, Failure> {
-    let about = transaction.open_table(ABOUT)?;
-    Ok(about.get(key)?.map_or(0, |value| value.value()))
-}
-
-/// Calls `each` with the object of one row of the table [`OBJECTS`].
-fn pass(
-    (collection, key): (&str, &str),
-    (start, end, members): (u32, u32, &[u8]),
-    each: &mut impl FnMut(Stored<'_>) -> Result<(), String>,
-) -> Result<(), Failure> {
-    let metadata = start as usize..end as usize;
-    let stored = Stored {
-        collection,
-        key,
-        members,
-        metadata,
-    };
-    each(stored).map_err(|why| Failure::Damaged(format!("{collection} {key}: {why}")))
 }
 
 /// Creates the data directory if necessary, and locks it.

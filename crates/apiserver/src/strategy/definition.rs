@@ -3,6 +3,8 @@
 //! The schemas in a definition are not validated. The `verb::definition` module accepts the names of
 //! definitions, and deletes the objects of deleted ones. This module does not.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{Hooks, Part};
@@ -20,7 +22,7 @@ pub(super) const HOOKS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-/// Annotation that a definition of a group of Kubernetes must have.
+/// Annotation of each definition in a group of the Kubernetes project, such as `example.k8s.io`.
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
 /// Page that explains the approval, in error messages.
@@ -48,7 +50,7 @@ pub(crate) fn complete(definition: &mut Object) {
     definition.set("spec", Some(spec));
 }
 
-/// Sets the versions in which objects of a new definition are stored.
+/// Sets `status.storedVersions` of a new definition to its storage version.
 pub(crate) fn prepare_status(status: &mut Value, definition: &Object, _now: &str) {
     let stored = storage_version(definition);
     status["storedVersions"] = stored.map_or(Value::Null, |version| json!([version]));
@@ -56,7 +58,7 @@ pub(crate) fn prepare_status(status: &mut Value, definition: &Object, _now: &str
 
 /// Adds the storage version to the versions in which objects are stored.
 fn keep(new: &mut Object, _old: &Object, part: Part) {
-    if part != Part::Main {
+    if !matches!(part, Part::Main | Part::All) {
         return;
     }
     let Some(version) = storage_version(new).map(str::to_owned) else {
@@ -78,6 +80,11 @@ fn versions(definition: &Object) -> &[Value] {
     let spec = definition.get("spec");
     let versions = spec.and_then(|spec| spec["versions"].as_array());
     versions.map_or(&[], Vec::as_slice)
+}
+
+fn names_of(versions: &[Value]) -> BTreeSet<&str> {
+    let names = versions.iter().map(|version| version["name"].as_str());
+    names.map(Option::unwrap_or_default).collect()
 }
 
 fn storage_version(definition: &Object) -> Option<&str> {
@@ -143,18 +150,13 @@ fn check_spec(definition: &Object) -> Vec<FieldError> {
             errors.push(FieldError::invalid(field, Quoted(&name), &faults.join(",")));
         }
     }
+    for (at, version) in versions.iter().enumerate() {
+        errors.extend(check_scale(at, &version["subresources"]["scale"]));
+    }
     let all = spec["versions"].to_string();
-    let is_repeated = |at: usize| {
-        versions[..at]
-            .iter()
-            .any(|other| other["name"] == versions[at]["name"])
-    };
-    if (0..versions.len()).any(is_repeated) {
-        errors.push(FieldError::invalid(
-            "spec.versions",
-            &all,
-            "must contain unique version names",
-        ));
+    if names_of(versions).len() < versions.len() {
+        let why = "must contain unique version names";
+        errors.push(FieldError::invalid("spec.versions", &all, why));
     }
     if versions
         .iter()
@@ -167,6 +169,51 @@ fn check_spec(definition: &Object) -> Vec<FieldError> {
     }
     errors.extend(check_names(&spec["names"]));
     errors
+}
+
+/// Follows `ValidateCustomResourceDefinitionSubresources` in Kubernetes. `at` is the index of the version.
+fn check_scale(at: usize, scale: &Value) -> Vec<FieldError> {
+    if scale.is_null() {
+        return Vec::new();
+    }
+    let check = |member: &str, is_required: bool, parts: &[&str], shown: &str| {
+        let field = format!("spec.versions[{at}].subresources.scale.{member}");
+        match scale[member].as_str().unwrap_or_default() {
+            "" => is_required.then(|| FieldError::required(field, "")),
+            path if parts.iter().any(|part| path.starts_with(part)) => None,
+            path => {
+                let why = format!("should be a json path under {shown}");
+                Some(FieldError::invalid(field, Quoted(path), &why))
+            }
+        }
+    };
+    let errors = [
+        check("specReplicasPath", true, &[".spec."], ".spec"),
+        check("statusReplicasPath", true, &[".status."], ".status"),
+        check(
+            "labelSelectorPath",
+            false,
+            &[".spec.", ".status."],
+            "either .spec or .status",
+        ),
+    ];
+    errors.into_iter().flatten().collect()
+}
+
+/// Follows `ValidateCustomResourceDefinitionStoredVersions` in Kubernetes.
+fn check_stored_versions(definition: &Object) -> Vec<FieldError> {
+    let status = definition.part("status");
+    let stored = status["storedVersions"].as_array().into_iter().flatten();
+    let names = names_of(versions(definition));
+    let gone = stored.enumerate().filter_map(|(at, version)| {
+        let version = version.as_str().filter(|version| !names.contains(version))?;
+        let why = format!(
+            "missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {version} and removes {version} from status.storedVersions"
+        );
+        let field = format!("status.storedVersions[{at}]");
+        Some(FieldError::invalid(field, Quoted(version), &why))
+    });
+    gone.collect()
 }
 
 /// Follows `ValidateCustomResourceDefinitionNames` in Kubernetes.
@@ -220,7 +267,7 @@ fn check_names(names: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Whether the Kubernetes project has approved a definition of one of its groups, by the annotation.
+/// What the annotation [`APPROVAL`] of a definition says about its approval by the Kubernetes project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Approval {
     Invalid,
@@ -229,7 +276,9 @@ enum Approval {
     Bypassed,
 }
 
-/// Returns the approval of a definition and its reason, or `None` if the group needs none.
+/// Returns the approval of a definition and its reason.
+///
+/// Returns `None` if the definition's group does not belong to the Kubernetes project.
 fn approval(definition: &Object) -> Option<(Approval, String)> {
     let spec = definition.get("spec")?;
     let group = spec["group"].as_str().unwrap_or_default();
@@ -266,6 +315,8 @@ fn approval(definition: &Object) -> Option<(Approval, String)> {
     })
 }
 
+/// Returns an error if a definition in a group of the Kubernetes project has no valid annotation [`APPROVAL`].
+///
 /// Follows `validateAPIApproval` in Kubernetes. `old` is the definition before an update.
 fn check_approval(new: &Object, old: Option<&Object>) -> Option<FieldError> {
     let (state, why) = approval(new)?;
@@ -331,6 +382,7 @@ fn check_change(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {
             ));
         }
     }
+    errors.extend(check_stored_versions(new));
     errors.extend(check_approval(new, Some(old)));
     errors
 }
@@ -341,6 +393,11 @@ pub(crate) fn condition<'a>(definition: &'a Object, kind: &str) -> Option<&'a Va
     conditions
         .iter()
         .find(|condition| condition["type"] == kind)
+}
+
+/// Returns whether a condition of a definition, such as `Established`, is true.
+pub(crate) fn is_true(definition: &Object, kind: &str) -> bool {
+    condition(definition, kind).is_some_and(|condition| condition["status"] == "True")
 }
 
 /// Sets a condition of a definition. The transition time changes only with the status.

@@ -15,7 +15,7 @@ use super::namespace;
 use super::write::{How, Origin};
 use crate::object::Object;
 use crate::resource::Resource;
-use crate::shared::{Shared, State};
+use crate::shared::{Serving, Shared, State};
 use crate::status::ApiError;
 use crate::storage::Entry;
 
@@ -40,7 +40,8 @@ pub(crate) fn create(
     let mut object = object;
     let namespace = settle_namespace(resource, namespace, &mut object, how)?;
     let place = namespace.as_deref();
-    // Kubernetes reports a missing namespace before invalid fields.
+    // Kubernetes reports a deleted definition and a missing namespace before invalid fields.
+    check_definition(shared, &shared.lock(), resource, &object)?;
     check_namespace(shared, &shared.lock(), (resource, place), &object, how)?;
     let revision = object.text("resourceVersion").to_owned();
     prepare(shared, resource, &mut object, how);
@@ -49,7 +50,7 @@ pub(crate) fn create(
     }
     check_revision(&revision, how)?;
     let mut state = shared.lock();
-    check_definition(shared, resource, &object)?;
+    check_definition(shared, &state, resource, &object)?;
     // The namespace may have been deleted meanwhile.
     check_namespace(shared, &state, (resource, place), &object, how)?;
     let key: Arc<str> = settle_name(
@@ -185,20 +186,22 @@ fn check_namespace(
 
 /// Checks that a custom kind is still served, and that its definition is not being deleted.
 ///
-/// The definition may have been deleted after the request arrived. The state must be locked.
-fn check_definition(shared: &Shared, resource: &Resource, object: &Object) -> Result<(), ApiError> {
-    let kind = &resource.kind;
-    if !kind.custom {
-        return Ok(());
+/// The definition may have been deleted after the request arrived.
+fn check_definition(
+    shared: &Shared,
+    state: &State,
+    resource: &Resource,
+    object: &Object,
+) -> Result<(), ApiError> {
+    match shared.serving(state, resource) {
+        Serving::Served => Ok(()),
+        Serving::Gone => Err(ApiError::no_such_path()),
+        Serving::Terminating => {
+            let why = "create not allowed while custom resource definition is terminating";
+            let (kind, name) = (&resource.kind, object.text("name"));
+            Err(ApiError::forbidden(kind, name, why))
+        }
     }
-    let registry = shared.registry();
-    let served = registry.by_path(&kind.group, &kind.version, &kind.plural);
-    let served = served.ok_or_else(ApiError::no_such_path)?;
-    if served.kind.is_terminating {
-        let why = "create not allowed while custom resource definition is terminating";
-        return Err(ApiError::forbidden(kind, object.text("name"), why));
-    }
-    Ok(())
 }
 
 /// Checks that a client has not set a revision. As in Kubernetes, a revision that is not a number is ignored,

@@ -4,29 +4,35 @@
 //! - the names of a new definition are accepted unless another definition of the group uses them. Then the
 //!   definition is established, and its kind is served;
 //! - a deleted definition stays until all objects of its kind are deleted. Meanwhile, none can be created;
+//! - only one definition at a time accepts names, so two definitions never accept the same name;
 //! - each change of a definition is a write of its own, with an event, as in Kubernetes;
 //! - no background task runs: the request that changes a definition, or that removes the last object of a
 //!   deleted one, also does this work before the server responds.
 //!
-//! The module `definition` reads the served kinds from a definition. This module does not.
+//! The module [`crate::definition`] reads the served kinds from a definition. This module does not.
 
-use std::collections::{BTreeSet, VecDeque};
+mod names;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::vec;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::delete_object::{DeleteOptions, Deleted, delete_object};
+use super::namespace;
 use super::write::{How, Step, Subject, replace};
 use crate::long_write::{FollowUp, Work};
 use crate::object::Object;
 use crate::resource::{CollectionId, Resource};
-use crate::shared::Shared;
+use crate::shared::{NamesInUse, Serving, Shared};
 use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::strategy::definition::{
-    complete, condition, prepare_status, set_approval, set_condition,
+    complete, condition, is_true, prepare_status, set_approval, set_condition,
 };
+
+use names::{accept, is_of, refresh, used_names};
 
 /// Finalizer of a definition until the objects of its kind are deleted.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -40,10 +46,10 @@ pub(super) fn delete(
 ) -> Result<Deleted, ApiError> {
     loop {
         let (entry, definition) = subject.newest(shared)?;
+        namespace::check(subject, options, &entry, &definition)?;
         if definition.is_deleting() {
             return delete_object(shared, subject, options, how);
         }
-        options.check(subject, &definition, &entry)?;
         let now = shared.settings.clock.now().to_string();
         let mut marked = definition.clone();
         marked.set_meta("deletionTimestamp", Some(json!(now)));
@@ -69,15 +75,25 @@ pub(super) fn delete(
     }
 }
 
-/// Gives a new definition the status of an established one, with its names accepted.
-pub(crate) fn establish(definition: &mut Object, now: &str) {
+/// Gives a new definition the status that it has after all steps, with its names accepted.
+///
+/// If another definition of the group uses one of the names, the definition is not established.
+pub(crate) fn establish(shared: &Shared, definition: &mut Object) {
+    let now = shared.settings.clock.now().to_string();
     complete(definition);
     let mut status = json!({});
-    prepare_status(&mut status, definition, now);
+    prepare_status(&mut status, definition, &now);
     definition.set("status", Some(status));
-    accept(definition, &BTreeSet::new(), &BTreeSet::new(), now);
-    established(definition, now);
-    set_approval(definition, now);
+    let group = definition.part("spec")["group"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    let (resources, kinds) = used_names(shared, &mut shared.names.lock(), &group);
+    accept(definition, &resources, &kinds, &now);
+    if is_true(definition, "NamesAccepted") {
+        established(definition, &now);
+    }
+    set_approval(definition, &now);
 }
 
 fn established(definition: &mut Object, now: &str) {
@@ -94,110 +110,33 @@ fn terminating(definition: &mut Object, state: (&str, &str, &str), now: &str) {
     set_condition(definition, "Terminating", state, now);
 }
 
-fn is_true(definition: &Object, kind: &str) -> bool {
-    condition(definition, kind).is_some_and(|condition| condition["status"] == "True")
-}
-
-/// Accepts the names of a definition that no other definition of the group uses.
-///
-/// Follows `calculateNamesAndConditions` in Kubernetes' `naming_controller.go`. `resources` and `kinds` are
-/// the names that are in use in the group.
-fn accept(
-    definition: &mut Object,
-    resources: &BTreeSet<String>,
-    kinds: &BTreeSet<String>,
-    now: &str,
-) {
-    let requested = definition.part("spec")["names"].clone();
-    let mut status = definition.part("status");
-    let old = status["acceptedNames"].clone();
-    let mut accepted = old.clone();
-    let mut conflict = None;
-    let is_used = |name: &Value, used: &BTreeSet<String>| {
-        name.as_str().is_some_and(|name| used.contains(name))
-    };
-    let scalars = [
-        ("plural", "PluralConflict", resources),
-        ("singular", "SingularConflict", resources),
-        ("shortNames", "ShortNamesConflict", resources),
-        ("kind", "KindConflict", kinds),
-        ("listKind", "ListKindConflict", kinds),
-    ];
-    for (member, reason, used) in scalars {
-        let (wanted, has) = (&requested[member], &old[member]);
-        let wanted_names = wanted
-            .as_array()
-            .map_or(std::slice::from_ref(wanted), Vec::as_slice);
-        let is_own =
-            |name: &Value| name == has || has.as_array().is_some_and(|own| own.contains(name));
-        let refused = wanted_names
-            .iter()
-            .filter(|name| !is_own(name) && is_used(name, used));
-        let refused: Vec<String> = refused
-            .map(|name| format!("{name} is already in use"))
-            .collect();
-        match refused.as_slice() {
-            [] => assign(&mut accepted, member, wanted),
-            [only] => conflict = Some((reason, only.clone())),
-            several => conflict = Some((reason, format!("[{}]", several.join(", ")))),
-        }
-    }
-    assign(&mut accepted, "categories", &requested["categories"]);
-    status["acceptedNames"] = accepted;
-    definition.set("status", Some(status));
-    let (state, reason, why) = match &conflict {
-        None => ("True", "NoConflicts", "no conflicts found"),
-        Some((reason, why)) => ("False", *reason, &**why),
-    };
-    set_condition(definition, "NamesAccepted", (state, reason, why), now);
-    if is_true(definition, "Established") {
-        return;
-    }
-    if conflict.is_none() {
-        let why = "the initial names have been accepted";
-        set_condition(definition, "Established", ("False", "Installing", why), now);
-    } else if condition(definition, "Established").is_none() {
-        let why = "not all names are accepted";
-        set_condition(
-            definition,
-            "Established",
-            ("False", "NotAccepted", why),
-            now,
-        );
-    }
-}
-
-fn assign(names: &mut Value, member: &str, value: &Value) {
-    if !value.is_null() {
-        names[member] = value.clone();
-    } else if let Some(names) = names.as_object_mut() {
-        names.remove(member);
-    }
-}
-
-/// The work that follows a write, for the definitions that it may affect.
+/// Work that follows a write: accepts names, establishes definitions, and completes deleted definitions.
 pub(crate) struct Definitions {
     shared: Arc<Shared>,
     /// Names of the definitions to check. The first one is checked next.
     queue: VecDeque<String>,
     /// The objects of a deleted definition that are deleted next.
     found: Option<(Arc<Resource>, vec::IntoIter<Arc<Entry>>)>,
-    /// Whether the objects of the first definition in `queue` were deleted already.
+    /// Whether this work has already deleted the objects of the first definition in `queue`.
+    ///
+    /// Objects with finalizers may be left.
     has_deleted: bool,
 }
 
-/// What a check of a definition has done.
+/// Result of the check of one definition.
 enum Checked {
-    /// The definition was changed, or another client has changed it, so it must be checked again.
-    Changed,
-    /// The objects in [`Definitions::found`] must be deleted.
+    /// The check has changed the definition, or a concurrent write has. The definition must be checked again.
+    Again,
+    /// The objects in [`Definitions::found`] must be deleted before the next check.
     Deletes,
-    Nothing,
+    Done,
 }
 
 impl Definitions {
-    /// Returns the work that follows a write to `subject`, if it is a definition, and the work for each
-    /// deleted definition, of whose kind the write may have removed the last object.
+    /// Returns the work that follows a write to the object `name` of `resource`.
+    ///
+    /// If the object is a definition, the definition is checked. If the write has removed the last object of a
+    /// deleted definition, the definition is removed.
     pub(crate) fn after_write(
         shared: &Arc<Shared>,
         resource: &Resource,
@@ -205,9 +144,28 @@ impl Definitions {
     ) -> FollowUp<Definitions> {
         let definitions = shared.builtin.definitions.as_ref();
         let is_definition = definitions.is_some_and(|it| it.collection == resource.collection);
-        let registry = shared.registry();
-        let written = name.filter(|_| is_definition).map(str::to_owned);
-        let queue = written.into_iter().chain(registry.terminating()).collect();
+        let queue = if is_definition {
+            name.map(str::to_owned).into_iter().collect()
+        } else if resource.kind.definition.is_some() && is_emptied(shared, resource) {
+            VecDeque::from([resource.kind.group_resource()])
+        } else {
+            VecDeque::new()
+        };
+        Definitions::check_all(shared, queue)
+    }
+
+    /// Returns the work that is left for all definitions, after a start or a restored revision.
+    pub(crate) fn resume(shared: &Arc<Shared>) -> FollowUp<Definitions> {
+        let mut queue = VecDeque::new();
+        if let Some(definitions) = &shared.builtin.definitions {
+            let state = shared.lock();
+            let stored = state.newest_below(definitions.collection, "");
+            queue.extend(stored.map(|entry| entry.name().to_owned()));
+        }
+        Definitions::check_all(shared, queue)
+    }
+
+    fn check_all(shared: &Arc<Shared>, queue: VecDeque<String>) -> FollowUp<Definitions> {
         let work = Definitions {
             shared: Arc::clone(shared),
             queue,
@@ -220,44 +178,50 @@ impl Definitions {
     fn check(&mut self, name: &str) -> Result<Checked, ApiError> {
         let shared = Arc::clone(&self.shared);
         let Some(definitions) = &shared.builtin.definitions else {
-            return Ok(Checked::Nothing);
+            return Ok(Checked::Done);
         };
         let subject = Subject {
             resource: definitions,
             namespace: None,
             name,
         };
+        let mut names = shared.names.lock();
         let Ok((entry, definition)) = subject.newest(&shared) else {
-            return Ok(Checked::Nothing);
+            self.check_others(&mut names, name);
+            return Ok(Checked::Done);
         };
-        let now = shared.settings.clock.now().to_string();
-        let mut changed = definition.clone();
         if definition.is_deleting() && definition.finalizers().contains(&CLEANUP) {
+            drop(names);
             return self.finalize(subject, &entry, &definition);
         }
-        let spec = definition.part("spec");
-        if spec["names"] != definition.part("status")["acceptedNames"] {
+        let now = shared.settings.clock.now().to_string();
+        let (mut changed, spec) = (definition.clone(), definition.part("spec"));
+        let accepted = |definition: &Object| definition.part("status")["acceptedNames"].clone();
+        if spec["names"] != accepted(&definition) {
             let group = spec["group"].as_str().unwrap_or_default();
-            let (resources, kinds) = used_names(&shared, definitions, group, name);
+            let (resources, kinds) = used_names(&shared, &mut names, group);
             accept(&mut changed, &resources, &kinds, &now);
         }
         if changed == definition {
             set_approval(&mut changed, &now);
         }
-        if changed == definition
-            && is_true(&definition, "NamesAccepted")
-            && !is_true(&definition, "Established")
-        {
+        let may_establish =
+            is_true(&definition, "NamesAccepted") && !is_true(&definition, "Established");
+        if changed == definition && may_establish {
             established(&mut changed, &now);
         }
         if changed == definition {
-            return Ok(Checked::Nothing);
+            return Ok(Checked::Done);
         }
-        replace(&shared, definitions, &entry, &changed, Step::Mark)?;
-        if changed.part("status")["acceptedNames"] != definition.part("status")["acceptedNames"] {
-            self.check_others(name);
+        replace(&shared, definitions, &entry, &changed, Step::Change)?;
+        let released = accepted(&definition);
+        if released["plural"].is_string()
+            && released["plural"] != ""
+            && released != accepted(&changed)
+        {
+            self.check_others(&mut names, name);
         }
-        Ok(Checked::Changed)
+        Ok(Checked::Again)
     }
 
     /// Deletes the objects of a deleted definition, and then the definition itself.
@@ -272,44 +236,38 @@ impl Definitions {
         let shared = Arc::clone(&self.shared);
         let now = shared.settings.clock.now().to_string();
         let mut changed = definition.clone();
-        if condition(definition, "Terminating")
-            .is_none_or(|it| it["reason"] != "InstanceDeletionInProgress")
-        {
+        let reason = condition(definition, "Terminating").map(|it| it["reason"].clone());
+        if reason.is_none_or(|reason| reason != "InstanceDeletionInProgress") {
             let why = "CustomResource deletion is in progress";
-            terminating(
-                &mut changed,
-                ("True", "InstanceDeletionInProgress", why),
-                &now,
-            );
+            let state = ("True", "InstanceDeletionInProgress", why);
+            terminating(&mut changed, state, &now);
             replace(&shared, subject.resource, entry, &changed, Step::Mark)?;
-            return Ok(Checked::Changed);
+            return Ok(Checked::Again);
         }
         let registry = shared.registry();
-        let (reason, why) = if registry.is_fixed(subject.name) {
-            (
-                "OverlappingBuiltInResource",
-                "instances overlap with built-in resources in storage",
-            )
+        let mut outcome = ("InstanceDeletionCompleted", "removed all instances");
+        if registry.is_fixed(subject.name) {
+            let why = "instances overlap with built-in resources in storage";
+            outcome = ("OverlappingBuiltInResource", why);
         } else if !is_true(definition, "Established") {
-            ("NeverEstablished", "resource was never established")
-        } else if let Some(objects) = registry.collection_id(subject.name) {
+            outcome = ("NeverEstablished", "resource was never established");
+        } else if let Some(resource) = registry.last_resource(subject.name) {
             let state = shared.lock();
-            let found: Vec<_> = state.newest_below(objects, "").cloned().collect();
+            let left: Vec<_> = state
+                .newest_below(resource.collection, "")
+                .cloned()
+                .collect();
             drop(state);
-            if !found.is_empty() {
-                let resource = registry.resource_named(subject.name).cloned();
-                let Some(resource) = resource.filter(|_| !self.has_deleted) else {
-                    return Ok(Checked::Nothing);
-                };
+            if !left.is_empty() && self.has_deleted {
+                return Ok(Checked::Done);
+            }
+            if !left.is_empty() {
                 self.has_deleted = true;
-                self.found = Some((resource, found.into_iter()));
+                self.found = Some((Arc::clone(resource), left.into_iter()));
                 return Ok(Checked::Deletes);
             }
-            ("InstanceDeletionCompleted", "removed all instances")
-        } else {
-            ("InstanceDeletionCompleted", "removed all instances")
-        };
-        terminating(&mut changed, ("False", reason, why), &now);
+        }
+        terminating(&mut changed, ("False", outcome.0, outcome.1), &now);
         let mut finalizers = definition.finalizers();
         finalizers.retain(|finalizer| *finalizer != CLEANUP);
         let step = if finalizers.is_empty() {
@@ -320,26 +278,19 @@ impl Definitions {
         let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));
         changed.set_meta("finalizers", finalizers);
         replace(&shared, subject.resource, entry, &changed, step)?;
-        if step == Step::Remove {
-            self.check_others(subject.name);
-        }
-        Ok(Checked::Changed)
+        Ok(Checked::Again)
     }
 
-    /// Adds the other definitions of the group to the queue, because names may have become free.
-    fn check_others(&mut self, name: &str) {
-        let Some(definitions) = &self.shared.builtin.definitions else {
-            return;
-        };
+    /// Queues the other definitions of the group whose names are not accepted, because a name may be free now.
+    fn check_others(&mut self, names: &mut NamesInUse, name: &str) {
         let Some((_, group)) = name.split_once('.') else {
             return;
         };
-        let state = self.shared.lock();
-        let others = state.newest_below(definitions.collection, "");
-        let others = others.map(|entry| entry.name()).filter(|other| {
-            *other != name && other.split_once('.').is_some_and(|(_, of)| of == group)
+        refresh(&self.shared, names);
+        let waiting = names.iter().filter(|(other, (_, names))| {
+            *other != name && is_of(other, group) && names.requested != names.accepted
         });
-        self.queue.extend(others.map(str::to_owned));
+        self.queue.extend(waiting.map(|(other, _)| other.clone()));
     }
 }
 
@@ -357,7 +308,7 @@ impl Work for Definitions {
                     name: entry.name(),
                 };
                 let object = Object::stored(entry.object(resource));
-                let options = DeleteOptions::in_background(object.text("uid"));
+                let options = DeleteOptions::of_uid(object.text("uid"));
                 // The deletion fails only if another client has deleted or replaced the object first.
                 drop(delete_object(
                     &self.shared,
@@ -370,8 +321,8 @@ impl Work for Definitions {
             self.found = None;
             let name = self.queue.front()?.clone();
             match self.check(&name) {
-                Ok(Checked::Changed | Checked::Deletes) => {}
-                Ok(Checked::Nothing) => {
+                Ok(Checked::Again | Checked::Deletes) => {}
+                Ok(Checked::Done) => {
                     self.queue.pop_front();
                     self.has_deleted = false;
                 }
@@ -384,40 +335,11 @@ impl Work for Definitions {
     }
 }
 
-/// Returns the resource names and the kinds that other definitions of a group use.
-fn used_names(
-    shared: &Shared,
-    definitions: &Resource,
-    group: &str,
-    name: &str,
-) -> (BTreeSet<String>, BTreeSet<String>) {
+/// Returns whether the definition of a resource is being deleted and no object of the resource is left.
+fn is_emptied(shared: &Shared, resource: &Resource) -> bool {
     let state = shared.lock();
-    let others = state.newest_below(definitions.collection, "");
-    let is_other = |entry: &&Arc<Entry>| {
-        entry.name() != name
-            && entry
-                .name()
-                .split_once('.')
-                .is_some_and(|(_, of)| of == group)
-    };
-    let others: Vec<Arc<Entry>> = others.filter(is_other).cloned().collect();
-    drop(state);
-    let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
-    for other in others {
-        let status = Object::stored(other.object(definitions)).part("status");
-        let names = &status["acceptedNames"];
-        let text = |member: &str| {
-            names[member]
-                .as_str()
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned)
-        };
-        resources.extend([text("plural"), text("singular")].into_iter().flatten());
-        let short = names["shortNames"].as_array().into_iter().flatten();
-        resources.extend(short.filter_map(Value::as_str).map(str::to_owned));
-        kinds.extend([text("kind"), text("listKind")].into_iter().flatten());
-    }
-    (resources, kinds)
+    let mut left = state.newest_below(resource.collection, "");
+    left.next().is_none() && shared.serving(&state, resource) == Serving::Terminating
 }
 
 #[cfg(test)]

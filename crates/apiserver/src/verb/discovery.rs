@@ -149,7 +149,7 @@ fn group(kinds: &Kinds, name: &str) -> Value {
 /// Returns the verbs of a kind in discovery. Without those that create or change objects, if the definition of
 /// the kind is being deleted.
 fn verbs(kind: &Kind) -> Vec<&str> {
-    let hidden: &[&str] = if kind.is_terminating {
+    let hidden: &[&str] = if kind.is_terminating() {
         &["create", "patch", "update"]
     } else {
         &[]

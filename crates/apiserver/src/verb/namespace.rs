@@ -91,7 +91,8 @@ pub(crate) fn resume(shared: &Arc<Shared>) {
     }
 }
 
-fn check(
+/// Checks the preconditions of the deletion of a namespace or a definition.
+pub(super) fn check(
     subject: Subject<'_>,
     options: &DeleteOptions,
     entry: &Entry,

@@ -17,14 +17,14 @@ use crate::resource::Resource;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
 
-/// Replicas of a `Scale` whose object has none, as in Kubernetes' `scaleUpdatedObjectInfo`.
+/// Replicas of a `Scale` if the object lacks the field. The value is that of Kubernetes' `invalidSpecReplicas`.
 const UNSET: i64 = i32::MIN as i64;
 
 /// Returns the `Scale` of an object.
 ///
 /// # Errors
 ///
-/// Returns a 500 error, as Kubernetes does, if the object of a custom kind has no replicas.
+/// Returns a 500 error, as Kubernetes does, if an object of a custom kind lacks the field of the replicas.
 pub(crate) fn read(shared: &Shared, subject: Subject<'_>) -> Result<Value, ApiError> {
     let (_, object) = subject.read(shared)?;
     let scale = scale_of(subject.resource, &object);
@@ -114,7 +114,7 @@ fn write(
     Ok(shown(scale_of(subject.resource, &object)))
 }
 
-/// Removes the replicas of a `Scale` that are not set.
+/// Removes [`UNSET`] replicas from a `Scale`.
 fn shown(mut scale: Value) -> Value {
     if scale["spec"]["replicas"] == UNSET {
         scale["spec"] = json!({});
@@ -149,7 +149,8 @@ fn with_field(object: &Object, path: &str, value: Value) -> Object {
     changed
 }
 
-/// Returns the `Scale` of an object. Its `spec.replicas` are [`UNSET`] if the object of a custom kind has none.
+/// Returns the `Scale` of an object. Its `spec.replicas` are [`UNSET`] if an object of a custom kind lacks the
+/// field.
 fn scale_of(resource: &Resource, object: &Object) -> Value {
     let metadata: serde_json::Map<String, Value> = [
         "name",

@@ -22,7 +22,7 @@ use crate::request_log::LoggedRequest;
 use crate::resource::Resource;
 use crate::route::{ListOptions, Revision};
 use crate::selector::Selection;
-use crate::shared::{Shared, State};
+use crate::shared::{Serving, Shared, State};
 use crate::status::ApiError;
 use crate::storage::{Entry, Event, Snapshot};
 use crate::watch_cache::{Filter, Receiver, WATCHES_MAX, Watcher, inbox};
@@ -210,6 +210,9 @@ fn register(
     let collection = call.resource.collection;
     let (sender, receiver) = inbox(shared.settings.watcher_buffer);
     let mut state = shared.lock();
+    if shared.serving(&state, call.resource) == Serving::Gone {
+        return Err(ApiError::no_such_path());
+    }
     if state.watches() >= WATCHES_MAX {
         return Err(ApiError::too_many_requests().retry_in(1));
     }

@@ -72,7 +72,7 @@ impl How {
         ..How::DIRECT
     };
 
-    /// Options of the deletions with which the server itself empties a namespace.
+    /// Options of the deletions that follow the deletion of a namespace or of a definition.
     pub(super) const EMPTYING: How = How::request(Part::All, false);
 
     /// Returns the options of a client's write to the given part of an object, such as its `status`.

@@ -162,12 +162,14 @@ async fn a_kind_of_the_builder_is_served_whether_or_not_it_is_defined() {
 #[tokio::test(start_paused = true)]
 async fn a_definition_among_the_seeds_is_established_with_one_revision() {
     let mut seed = widget("a");
-    seed["metadata"]["namespace"] = json!("default");
+    seed["metadata"]["namespace"] = json!("team-a");
     let server = builder()
         .seed([definition("widgets", "Widget"), seed])
         .build();
     assert_eq!(server.revision(), 2);
-    assert_eq!(get(&server, &format!("{WIDGETS}/a")).await.revision(), "2");
+    let seeded = WIDGETS.replace("default", "team-a");
+    assert_eq!(get(&server, &format!("{seeded}/a")).await.revision(), "2");
+    assert_eq!(get(&server, "/api/v1/namespaces/team-a").await.code, 200);
     let accepted = [
         "NamesAccepted=True NoConflicts",
         "Established=True InitialNamesAccepted",
@@ -197,6 +199,16 @@ async fn a_restored_revision_has_the_kinds_of_that_revision() {
     assert_eq!(get(&server, WIDGETS).await.code, 404);
     server.faults().restart_at(defined).unwrap();
     assert_eq!(get(&server, &format!("{WIDGETS}/b")).await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_definition_without_a_status_is_established() {
+    let server = builder().build();
+    let before = server.revision();
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    assert_eq!(server.revision(), before + 3);
+    server.faults().restart_at(before + 1).unwrap();
+    assert_eq!(get(&server, WIDGETS).await.code, 200);
 }
 
 #[tokio::test(start_paused = true)]
@@ -289,4 +301,187 @@ async fn a_restarted_server_serves_the_defined_kinds_and_completes_deletions() {
     let server = builder().open(&directory).unwrap();
     assert_eq!(get(&server, WIDGETS).await.code, 404);
     assert_eq!(get(&server, gadgets).await.code, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_versions_that_are_not_served_are_deleted_with_the_definition() {
+    let server = builder().build();
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    with(&server, "POST", WIDGETS, &widget("a")).await;
+    let name = format!("{CRDS}/widgets.example.com");
+    let hidden = json!([{"op": "replace", "path": "/spec/versions/0/served", "value": false}]);
+    let request =
+        crate::ask::request("PATCH", &name).header("content-type", "application/json-patch+json");
+    let body = hidden.to_string().into();
+    let patched = crate::ask::send(&server, request.body(body).unwrap()).await;
+    assert_eq!(patched.code, 200);
+    assert_eq!(get(&server, WIDGETS).await.code, 404);
+    delete(&server, &name).await;
+    assert_eq!(get(&server, &name).await.code, 404);
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    assert_eq!(get(&server, WIDGETS).await.json["items"], json!([]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_of_another_form_is_repaired() {
+    let server = builder().build();
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    let status = format!("{CRDS}/widgets.example.com/status");
+    for wrong in [
+        json!("x"),
+        json!(["x"]),
+        json!({"plural": 1, "shortNames": "x"}),
+    ] {
+        let patch = json!({"status": {"acceptedNames": wrong, "conditions": null}});
+        let patched = with(&server, "PATCH", &status, &patch).await;
+        assert_eq!(patched.code, 200, "{}", patched.text);
+        let found = get(&server, &format!("{CRDS}/widgets.example.com"))
+            .await
+            .json;
+        assert_eq!(found["status"]["acceptedNames"]["plural"], "widgets");
+        assert_eq!(get(&server, WIDGETS).await.code, 200);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_are_free_after_a_finalizer_was_removed_by_hand() {
+    let server = builder().build();
+    let mut widgets = definition("widgets", "Widget");
+    widgets["metadata"]["finalizers"] = json!(["example.com/x"]);
+    with(&server, "POST", CRDS, &widgets).await;
+    with(&server, "POST", CRDS, &definition("gadgets", "Widget")).await;
+    let name = format!("{CRDS}/widgets.example.com");
+    delete(&server, &name).await;
+    assert_eq!(
+        get(&server, &name).await.code,
+        200,
+        "the other finalizer holds it"
+    );
+    with(
+        &server,
+        "PATCH",
+        &name,
+        &json!({"metadata": {"finalizers": null}}),
+    )
+    .await;
+    assert_eq!(get(&server, &name).await.code, 404);
+    let accepted = [
+        "NamesAccepted=True NoConflicts",
+        "Established=True InitialNamesAccepted",
+    ];
+    assert_eq!(conditions(&server, "gadgets.example.com").await, accepted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_can_not_replace_a_built_in_kind() {
+    let server = builder().build();
+    let mut fake = definition("deployments", "Deployment");
+    fake["spec"]["group"] = json!("apps");
+    for name in ["x.y", "deployments.apps"] {
+        fake["metadata"]["name"] = json!(name);
+        server.create(fake.clone()).unwrap();
+    }
+    let found = get(&server, "/apis/apps/v1").await.json;
+    let resources = found["resources"].as_array().unwrap();
+    let deployments: Vec<_> = resources
+        .iter()
+        .filter(|one| one["name"] == "deployments")
+        .collect();
+    assert_eq!(deployments.len(), 1);
+    assert_eq!(
+        deployments[0]["shortNames"],
+        json!(["deploy"]),
+        "the built-in kind"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn invalid_definitions_are_rejected_with_the_messages_of_kubernetes() {
+    let server = builder().build();
+    let refused = async |change: &dyn Fn(&mut Value)| {
+        let mut changed = definition("widgets", "Widget");
+        change(&mut changed);
+        let refusal = with(&server, "POST", CRDS, &changed).await.refusal();
+        let lead = "422 Invalid: CustomResourceDefinition.apiextensions.k8s.io \"widgets.example.com\" is invalid: ";
+        refusal.strip_prefix(lead).unwrap_or(&refusal).to_owned()
+    };
+    let scale = json!({"scale": {"specReplicasPath": ".metadata", "statusReplicasPath": ""}});
+    assert_eq!(
+        refused(&|it| it["spec"]["versions"][0]["subresources"] = scale.clone()).await,
+        "[spec.versions[0].subresources.scale.specReplicasPath: Invalid value: \".metadata\": should be a json path under .spec, spec.versions[0].subresources.scale.statusReplicasPath: Required value]"
+    );
+    assert_eq!(
+        refused(&|it| it["spec"]["scope"] = json!("Galaxy")).await,
+        "spec.scope: Unsupported value: \"Galaxy\": supported values: \"Cluster\", \"Namespaced\""
+    );
+    assert_eq!(
+        refused(&|it| it["spec"]["versions"][0]["schema"] = json!(null)).await,
+        "spec.versions[0].schema.openAPIV3Schema: Required value"
+    );
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    let name = format!("{CRDS}/widgets.example.com");
+    let immutable = json!({"spec": {"scope": "Cluster", "group": "other.com"}});
+    assert!(
+        with(&server, "PATCH", &name, &immutable).await.refusal().ends_with(
+            "[spec.scope: Invalid value: \"Cluster\": field is immutable, spec.group: Invalid value: \"other.com\": field is immutable]"
+        )
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_hundred_definitions_of_one_group_are_served() {
+    let server = builder().build();
+    for nth in 0..200 {
+        let made = with(
+            &server,
+            "POST",
+            CRDS,
+            &definition(&format!("w{nth}s"), &format!("W{nth}")),
+        )
+        .await;
+        assert_eq!(made.code, 201);
+    }
+    let resources = get(&server, "/apis/example.com/v1").await.json;
+    assert_eq!(resources["resources"].as_array().unwrap().len(), 200);
+}
+
+#[cfg(feature = "persistence")]
+#[tokio::test(start_paused = true)]
+async fn objects_of_a_kind_that_is_not_served_survive_a_restart() {
+    let directory = crate::persistence::scratch("unserved");
+    let server = builder().open(&directory).unwrap();
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    with(&server, "POST", WIDGETS, &widget("a")).await;
+    let a = get(&server, &format!("{WIDGETS}/a")).await.text;
+    let mut hidden = get(&server, &format!("{CRDS}/widgets.example.com"))
+        .await
+        .json;
+    hidden["spec"]["versions"][0]["served"] = json!(false);
+    server.update(hidden.clone()).unwrap();
+    drop(server);
+
+    let server = builder().open(&directory).unwrap();
+    assert_eq!(get(&server, WIDGETS).await.code, 404);
+    let mut shown = get(&server, &format!("{CRDS}/widgets.example.com"))
+        .await
+        .json;
+    shown["spec"]["versions"][0]["served"] = json!(true);
+    server.update(shown).unwrap();
+    assert_eq!(get(&server, &format!("{WIDGETS}/a")).await.text, a);
+}
+
+#[cfg(feature = "persistence")]
+#[tokio::test(start_paused = true)]
+async fn an_object_that_races_with_the_deletion_of_its_definition_is_not_left_behind() {
+    let directory = crate::persistence::scratch("race");
+    let server = builder().open(&directory).unwrap();
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    let name = format!("{CRDS}/widgets.example.com");
+    let a = widget("a");
+    let post = with(&server, "POST", WIDGETS, &a);
+    let (deleted, made) = tokio::join!(delete(&server, &name), post);
+    assert_eq!(deleted.code, 200);
+    assert!(matches!(made.code, 201 | 403 | 404), "{}", made.code);
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    assert_eq!(get(&server, WIDGETS).await.json["items"], json!([]));
 }

@@ -31,12 +31,19 @@ enum Propagation {
 }
 
 impl DeleteOptions {
+    /// Returns options with the precondition `uid`.
+    pub(crate) fn of_uid(uid: &str) -> DeleteOptions {
+        DeleteOptions {
+            uid: Some(uid.to_owned()),
+            ..DeleteOptions::default()
+        }
+    }
+
     /// Returns options with the precondition `uid` and the propagation policy `Background`.
     pub(crate) fn in_background(uid: &str) -> DeleteOptions {
         DeleteOptions {
-            uid: Some(uid.to_owned()),
             propagation: Some(Propagation::Background),
-            ..DeleteOptions::default()
+            ..DeleteOptions::of_uid(uid)
         }
     }
 

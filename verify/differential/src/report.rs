@@ -81,9 +81,9 @@ fn table(component: &Component, coverage: &Coverage) -> String {
     text
 }
 
-/// Returns the lines of the conformance page without the cells that differ between two runs.
+/// Returns the lines of the conformance page, without each last cell that counts intentional differences.
 ///
-/// The number of intentional differences varies because client-go's retry delays are random.
+/// These counts vary between runs, because client-go's retry delays are random.
 fn repeatable(text: &str) -> Vec<&str> {
     let rows = text.lines().map(|line| {
         let row = line.strip_suffix(" |").unwrap_or(line);

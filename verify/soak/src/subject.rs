@@ -1,9 +1,9 @@
 //! One informer under test, its handler, and the comparison of both with the server.
 //!
-//! Guarantees: [`Subject::wrong`] describes the first event that is illegal after the events before it.
-//! [`Subject::difference`] compares the uids and revisions of the cached objects and of the handler's objects
-//! with a list of the server. Every write stores a new number in the written object. The method also compares
-//! these numbers in the cached objects with the numbers in the list.
+//! - [`Subject::wrong`] describes the first event that must not follow the events before it, such as an
+//!   update of an object that was not added.
+//! - [`Subject::difference`] compares the uids and revisions of the objects of the cache and of the handler
+//!   with a list of the server. For the cache, it also compares the number that each write stores in its object.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -12,7 +12,7 @@ pub(super) struct Entry<K> {
     source: SourceId,
 }
 
-/// Entries are equal if they share the object in memory and have the same source.
+/// Entries are equal if they share the object in memory, and if the same list and watch received both.
 impl<K> PartialEq for Entry<K> {
     fn eq(&self, other: &Self) -> bool {
         self.object.is_same(&other.object) && self.source == other.source

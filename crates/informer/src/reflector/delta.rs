@@ -75,10 +75,10 @@ pub enum DeltaType {
 }
 
 impl<K> DeltaKind<K> {
-    /// Sets the epoch of the revisions that the server sent in this change.
+    /// Sets the epoch of each object that the server sent in this change.
     ///
-    /// `Sync` and `FinalStateUnknown` contain states that the store already had. These states keep their
-    /// epoch.
+    /// Revisions of different epochs can't be compared, because the server was restored between them. The
+    /// objects of `Sync` and `FinalStateUnknown` come from the store, and keep their epoch.
     pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
         if epoch == Epoch::FIRST {
             return self; // decoded revisions have the first epoch

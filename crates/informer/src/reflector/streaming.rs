@@ -109,8 +109,8 @@ impl Streaming {
 pub(super) struct Stream {
     /// Server-side timeout (`timeoutSeconds`) of the streaming list together with the watch that follows.
     lasts: Duration,
-    /// Time of the last progress: the request, its response headers, or an initial object that was not in the
-    /// list yet.
+    /// Time of the last progress: when the request was sent, when its response began, or when a new initial
+    /// object arrived. An object that arrives a second time is no progress.
     progress: Instant,
     /// Revision of the first event that reports a change instead of an existing object.
     live_from: Option<ResourceVersion>,

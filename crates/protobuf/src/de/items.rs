@@ -16,7 +16,8 @@ use crate::{
 
 /// The serde `SeqAccess` of a list.
 ///
-/// A field contains one item, or several items that are packed numbers.
+/// On the wire, each item of a list is a field of its own. Packed numbers are the exception: one field then
+/// contains several items.
 pub(super) struct Items<'de, 'c> {
     /// The item that the visitor received last.
     slot: Slot<'de, 'c>,

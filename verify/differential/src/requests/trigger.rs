@@ -1,10 +1,10 @@
-//! Maps the verb of each operation to the faults that the embedded server injects for this operation.
+//! Contains the faults that the embedded server injects at each operation of a generated sequence.
 //!
-//! The faults are plans for the server's fault injection.
+//! An operation is named by a verb, such as `gone`. Its faults are texts in the grammar of fault plans.
 
 use serde_json::{Value, json};
 
-/// The faults of one operation, and the virtual time that passes after them.
+/// The faults that the server injects at one operation, and the virtual time that passes after each fault.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trigger {
     /// Fault injection plan for requests that arrive after the operation starts; may be empty.

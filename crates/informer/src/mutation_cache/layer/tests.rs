@@ -234,7 +234,8 @@ async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_on
     .await;
 }
 
-/// Behavior ★66 of `docs/client-go.md`: the response of a write is ignored after a later deletion.
+/// Behavior ★66 of `docs/client-go.md`: a write is ignored if the cache has already received a later deletion
+/// of the object.
 #[tokio::test(start_paused = true)]
 async fn a_late_write_of_a_deleted_or_recreated_object_is_ignored() {
     check_one(

@@ -56,9 +56,10 @@ pub(super) enum Side {
     Ours,
 }
 
-/// Splits an answer into the texts of its requests, and the text that describes the store's content.
+/// Splits what a reflector reports after an operation into the requests that the reflector sent, and the
+/// content of its store.
 ///
-/// Returns `None` if the answer does not describe the store's content.
+/// Returns `None` if the report has no content of the store.
 pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
     let (requests, store) = answer.split_at(answer.rfind("store [")?);
     let requests = requests.split("; ").filter(|part| !part.is_empty());

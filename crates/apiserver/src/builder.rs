@@ -91,7 +91,7 @@ impl Builder {
     /// Makes the server serve another kind, without a `CustomResourceDefinition`.
     ///
     /// This method is for tests that have no definition. A definition adds its kind without this method.
-    /// The kind replaces a built-in kind with the same group, version and plural name.
+    /// `kind` replaces a built-in kind with the same group, version and plural name.
     pub fn kind(mut self, kind: Kind) -> Builder {
         self.kinds.add(kind);
         self

@@ -85,11 +85,11 @@ pub(crate) struct Arguments {
 /// The time at which a server process is killed.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// Killed this duration after the process's start, even if the server does not listen yet.
+    /// The process is killed this long after its start, whether or not its server listens.
     Starting(Duration),
     /// Killed after the server has acknowledged this number of writes.
     Acknowledged(usize),
-    /// Killed this duration after the server has started to listen.
+    /// The process is killed this long after its server has started to listen.
     Within(Duration),
     /// Killed after every writer has completed [`CALM_WRITES`] writes.
     Calm,

@@ -3,11 +3,14 @@
 //! Guarantees:
 //! - For the kinds with columns in this module, the names, types, order and priorities match those of
 //!   Kubernetes' printers.
+//! - The kind of a `CustomResourceDefinition` has the definition's columns ([`defined`]).
 //! - Any other kind has the columns Name and Age.
 //!
 //! `kubectl get` shows a column with priority 1 only with `-o wide`.
 
 mod cell;
+pub(crate) mod defined;
+mod path;
 pub(crate) mod workload;
 
 use jiff::Timestamp;

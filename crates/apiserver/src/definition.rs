@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::kinds::{DefinitionState, Kind, ScalePaths, Scope, Subresource};
+use crate::kinds::{DefinitionState, Kind, PrinterColumn, ScalePaths, Scope, Subresource};
 use crate::storage::Entry;
 
 /// Maximum number of served versions of one definition.
@@ -46,11 +46,13 @@ struct Spec {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Version {
     name: String,
     #[serde(default)]
     served: bool,
     subresources: Option<Subresources>,
+    additional_printer_columns: Option<Vec<PrinterColumn>>,
 }
 
 #[derive(Deserialize)]
@@ -178,6 +180,10 @@ impl Definition {
         } else {
             DefinitionState::Established
         });
+        kind.columns = version
+            .additional_printer_columns
+            .clone()
+            .unwrap_or_default();
         let subresources = version.subresources.as_ref();
         if subresources.is_none_or(|served| served.status.is_none()) {
             kind.subresources.clear();

@@ -84,6 +84,8 @@ pub struct Kind {
     /// Paths of the fields that the subresource `scale` reads and changes, from the kind's
     /// `CustomResourceDefinition`. `None` if no definition of the kind has such paths.
     pub(crate) scale: Option<ScalePaths>,
+    /// The `additionalPrinterColumns` of the kind's `CustomResourceDefinition`.
+    pub(crate) columns: Vec<PrinterColumn>,
 }
 
 /// State of a `CustomResourceDefinition` whose kind is served.
@@ -92,6 +94,23 @@ pub(crate) enum DefinitionState {
     Established,
     /// The definition is being deleted, so that no object can be created.
     Terminating,
+}
+
+/// A printer column of a `CustomResourceDefinition`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PrinterColumn {
+    pub(crate) name: String,
+    /// Type of the cells: `string`, `integer`, `number`, `boolean` or `date`.
+    #[serde(rename = "type")]
+    pub(crate) cell_type: String,
+    #[serde(default)]
+    pub(crate) format: String,
+    #[serde(default)]
+    pub(crate) description: String,
+    #[serde(default)]
+    pub(crate) priority: i32,
+    pub(crate) json_path: String,
 }
 
 /// Paths of the fields of a custom object that its `Scale` shows, such as `.spec.replicas`.
@@ -179,6 +198,7 @@ impl Kind {
             storage_version_hash: None,
             definition: None,
             scale: None,
+            columns: Vec::new(),
         }
     }
 
@@ -279,6 +299,7 @@ impl Kind {
             storage_version_hash: (hash != "-").then(|| hash.to_owned()),
             definition: None,
             scale: None,
+            columns: Vec::new(),
         })
     }
 }

@@ -53,7 +53,8 @@
 //! The definition is then `Established`, unless another definition of its group uses one of its names.
 //! Each served version has its own path. An object is stored without conversion, and is available in each
 //! version.
-//! The subresources `status` and `scale` work. Schemas, printer columns and selectable fields have no effect.
+//! The subresources `status` and `scale` and the printer columns work. Schemas and selectable fields have no
+//! effect.
 //!
 //! The deletion of a definition deletes all objects of its kind. When no object is left, the definition is
 //! removed and the watches end.

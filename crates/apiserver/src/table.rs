@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::columns::Column;
+use crate::columns::defined::{self, DefinedColumn, NAME_DESCRIPTION};
 use crate::negotiate::IncludeObject;
 use crate::object::Object;
 use crate::resource::Resource;
@@ -19,6 +20,8 @@ use crate::storage::Entry;
 /// Writes the objects of one kind as rows of a `meta.k8s.io/v1` table.
 pub(crate) struct Table {
     columns: &'static [Column],
+    /// The columns after Name, if a definition adds the kind; replaces `columns`.
+    defined: Vec<DefinedColumn>,
     type_meta: String,
     /// Source of the current time, from which ages are computed.
     clock: Clock,
@@ -28,6 +31,7 @@ impl Table {
     pub(crate) fn new(resource: &Resource, clock: Clock) -> Table {
         Table {
             columns: resource.strategy.columns,
+            defined: defined::of(&resource.kind),
             type_meta: resource.type_meta.clone(),
             clock,
         }
@@ -35,6 +39,11 @@ impl Table {
 
     /// Returns the `columnDefinitions` of the table.
     pub(crate) fn columns(&self) -> Value {
+        if !self.defined.is_empty() {
+            let name = json!({"name": "Name", "type": "string", "format": "name", "description": NAME_DESCRIPTION, "priority": 0});
+            let defined = self.defined.iter().map(DefinedColumn::definition);
+            return std::iter::once(name).chain(defined).collect();
+        }
         self.columns
             .iter()
             .map(|column| {
@@ -52,12 +61,18 @@ impl Table {
     /// Returns the cells of an empty object, as in the row of a bookmark event.
     pub(crate) fn empty_cells(&self) -> Value {
         let members = serde_json::Map::from_iter([("metadata".to_owned(), json!({}))]);
-        self.cells(&Object::stored(members), self.now())
+        self.cells(Object::stored(members), self.now())
     }
 
-    fn cells(&self, object: &Object, now: Timestamp) -> Value {
+    fn cells(&self, object: Object, now: Timestamp) -> Value {
+        if !self.defined.is_empty() {
+            let name = json!(object.text("name"));
+            let whole = object.into_value();
+            let defined = self.defined.iter().map(|column| column.cell(&whole, now));
+            return std::iter::once(name).chain(defined).collect();
+        }
         let cells = self.columns.iter();
-        cells.map(|column| (column.cell)(object, now)).collect()
+        cells.map(|column| (column.cell)(&object, now)).collect()
     }
 
     /// Returns the current time in whole seconds.
@@ -82,7 +97,7 @@ impl Table {
         entry.write_as(&self.type_meta, &mut whole);
         let members = serde_json::from_slice(&whole).expect("an entry was written as JSON");
         let object = Object::stored(members);
-        let cells = self.cells(&object, now);
+        let cells = self.cells(object, now);
         out.extend_from_slice(format!("{{\"cells\":{cells}").as_bytes());
         match include {
             IncludeObject::None => {}

@@ -4,6 +4,8 @@
 //! show: a restart of the server, a restart from a backup at an older revision, and a
 //! `CustomResourceDefinition` among the initial objects of the server.
 
+mod restarts;
+
 use kube_informer_apiserver::{Kind, Scope, Server};
 use serde_json::{Value, json};
 
@@ -183,35 +185,6 @@ async fn a_definition_among_the_seeds_is_established_with_one_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restored_revision_has_the_kinds_of_that_revision() {
-    let server = builder().build();
-    let before = server.revision();
-    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
-    with(&server, "POST", WIDGETS, &widget("a")).await;
-    server.faults().restart_at(before).unwrap();
-    assert_eq!(get(&server, WIDGETS).await.code, 404);
-    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
-    assert_eq!(get(&server, WIDGETS).await.json["items"], json!([]));
-
-    with(&server, "POST", WIDGETS, &widget("b")).await;
-    let defined = server.revision();
-    delete(&server, &format!("{CRDS}/widgets.example.com")).await;
-    assert_eq!(get(&server, WIDGETS).await.code, 404);
-    server.faults().restart_at(defined).unwrap();
-    assert_eq!(get(&server, &format!("{WIDGETS}/b")).await.code, 200);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_restored_definition_without_a_status_is_established() {
-    let server = builder().build();
-    let before = server.revision();
-    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
-    assert_eq!(server.revision(), before + 3);
-    server.faults().restart_at(before + 1).unwrap();
-    assert_eq!(get(&server, WIDGETS).await.code, 200);
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_discovery_of_a_group_prefers_its_most_stable_version() {
     let server = builder().build();
     let versions = |names: &[&str]| -> Vec<Value> {
@@ -236,6 +209,55 @@ async fn the_discovery_of_a_group_prefers_its_most_stable_version() {
         .collect();
     assert_eq!(named, ["v2", "v1", "v1beta1", "v1alpha1"]);
     assert_eq!(group["preferredVersion"]["version"], "v2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_has_the_columns_of_the_definition() {
+    let server = builder().build();
+    let mut widgets = definition("widgets", "Widget");
+    widgets["spec"]["versions"][0]["additionalPrinterColumns"] = json!([
+        {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"},
+        {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "description": "How large", "priority": 1},
+        {"name": "Since", "type": "date", "jsonPath": ".status.since"},
+        {"name": "On", "type": "boolean", "jsonPath": ".spec.on"},
+        {"name": "Tags", "type": "string", "jsonPath": ".spec.tags"},
+    ]);
+    with(&server, "POST", CRDS, &widgets).await;
+    let mut full = widget("full");
+    full["spec"] = json!({"size": 2.5, "on": true, "tags": ["a", 1]});
+    full["status"] = json!({"since": "2020-01-01T00:00:00Z", "conditions": [{"type": "Ready", "status": "True"}]});
+    let mut odd = widget("odd");
+    odd["spec"] = json!({"size": "x", "on": 1, "tags": null});
+    odd["status"] = json!({"since": "x"});
+    for one in [&full, &odd, &widget("empty")] {
+        assert_eq!(with(&server, "POST", WIDGETS, one).await.code, 201);
+    }
+    let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let table = crate::ask::get_as(&server, WIDGETS, accept).await.json;
+    let columns = table["columnDefinitions"].as_array().unwrap();
+    let named: Vec<_> = columns
+        .iter()
+        .map(|column| column["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(named, ["Name", "Ready", "Size", "Since", "On", "Tags"]);
+    assert_eq!(columns[2]["description"], "How large");
+    assert_eq!(columns[2]["priority"], 1);
+    let rows = table["rows"].as_array().unwrap();
+    let cells: Vec<_> = rows.iter().map(|row| row["cells"].clone()).collect();
+    let age = cells[1][3].clone();
+    assert!(
+        age.as_str()
+            .is_some_and(|age| age.ends_with('d') || age.ends_with('y')),
+        "{age}"
+    );
+    assert_eq!(
+        cells,
+        [
+            json!(["empty", null, null, null, null, null]),
+            json!(["full", "True", 2, age, true, "[\"a\",1]"]),
+            json!(["odd", null, null, "<invalid>", null, null]),
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -271,36 +293,6 @@ async fn a_scale_shows_the_fields_that_the_definition_names() {
     with(&server, "PUT", &format!("{WIDGETS}/a"), &a).await;
     let shown = get(&server, &scale).await.json;
     assert_eq!(shown["status"], json!({"replicas": 2, "selector": "app=a"}));
-}
-
-#[cfg(feature = "persistence")]
-#[tokio::test(start_paused = true)]
-async fn a_restarted_server_serves_the_defined_kinds_and_completes_deletions() {
-    let directory = crate::persistence::scratch("definitions");
-    let server = builder().open(&directory).unwrap();
-    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
-    with(&server, "POST", CRDS, &definition("gadgets", "Gadget")).await;
-    with(&server, "POST", WIDGETS, &held("a")).await;
-    delete(&server, &format!("{CRDS}/widgets.example.com")).await;
-    let a = get(&server, &format!("{WIDGETS}/a")).await.text;
-    drop(server);
-
-    let server = builder().open(&directory).unwrap();
-    assert_eq!(
-        get(&server, &format!("{WIDGETS}/a")).await.text,
-        a,
-        "byte for byte"
-    );
-    let gadgets = "/apis/example.com/v1/namespaces/default/gadgets";
-    assert_eq!(get(&server, gadgets).await.code, 200);
-    let release = json!({"metadata": {"finalizers": null}});
-    with(&server, "PATCH", &format!("{WIDGETS}/a"), &release).await;
-    assert_eq!(get(&server, WIDGETS).await.code, 404);
-    drop(server);
-
-    let server = builder().open(&directory).unwrap();
-    assert_eq!(get(&server, WIDGETS).await.code, 404);
-    assert_eq!(get(&server, gadgets).await.code, 200);
 }
 
 #[tokio::test(start_paused = true)]
@@ -443,45 +435,4 @@ async fn two_hundred_definitions_of_one_group_are_served() {
     }
     let resources = get(&server, "/apis/example.com/v1").await.json;
     assert_eq!(resources["resources"].as_array().unwrap().len(), 200);
-}
-
-#[cfg(feature = "persistence")]
-#[tokio::test(start_paused = true)]
-async fn objects_of_a_kind_that_is_not_served_survive_a_restart() {
-    let directory = crate::persistence::scratch("unserved");
-    let server = builder().open(&directory).unwrap();
-    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
-    with(&server, "POST", WIDGETS, &widget("a")).await;
-    let a = get(&server, &format!("{WIDGETS}/a")).await.text;
-    let mut hidden = get(&server, &format!("{CRDS}/widgets.example.com"))
-        .await
-        .json;
-    hidden["spec"]["versions"][0]["served"] = json!(false);
-    server.update(hidden.clone()).unwrap();
-    drop(server);
-
-    let server = builder().open(&directory).unwrap();
-    assert_eq!(get(&server, WIDGETS).await.code, 404);
-    let mut shown = get(&server, &format!("{CRDS}/widgets.example.com"))
-        .await
-        .json;
-    shown["spec"]["versions"][0]["served"] = json!(true);
-    server.update(shown).unwrap();
-    assert_eq!(get(&server, &format!("{WIDGETS}/a")).await.text, a);
-}
-
-#[cfg(feature = "persistence")]
-#[tokio::test(start_paused = true)]
-async fn an_object_that_races_with_the_deletion_of_its_definition_is_not_left_behind() {
-    let directory = crate::persistence::scratch("race");
-    let server = builder().open(&directory).unwrap();
-    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
-    let name = format!("{CRDS}/widgets.example.com");
-    let a = widget("a");
-    let post = with(&server, "POST", WIDGETS, &a);
-    let (deleted, made) = tokio::join!(delete(&server, &name), post);
-    assert_eq!(deleted.code, 200);
-    assert!(matches!(made.code, 201 | 403 | 404), "{}", made.code);
-    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
-    assert_eq!(get(&server, WIDGETS).await.json["items"], json!([]));
 }

@@ -97,7 +97,8 @@ impl Bootstrap {
 
 /// Returns the names of the namespaces of `seeds`.
 ///
-/// Ignores seeds of cluster-scoped kinds, and seeds of kinds that the server does not serve.
+/// Ignores seeds of cluster-scoped kinds. Includes seeds of kinds that the server does not serve yet, because a
+/// definition among the seeds may add the kind.
 fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     let registry = server.shared().registry();
     let is_namespaced = |seed: &&Value| {

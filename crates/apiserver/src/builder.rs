@@ -268,7 +268,8 @@ impl Builder {
     ///   [`Server::create`] block until then.
     /// - A write that the disk rejects receives a 500 error and is not visible. Reads continue, and writes
     ///   succeed again when the disk recovers.
-    /// - Stored objects of custom kinds that this server does not serve stay in the directory.
+    /// - Stored objects of custom kinds that this server does not serve stay in the directory. They are loaded
+    ///   too, and count towards [`Builder::storage_quota`].
     ///
     /// Random values depend on [`Builder::rng_seed`] and on the revision at which the server starts.
     ///

@@ -21,6 +21,11 @@ const VERSIONS_MAX: usize = 1_000;
 /// Maximum size in bytes of all names of a definition, counted once for each served version.
 const NAMES_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Maximum number of printer columns of one version; further columns are left out.
+///
+/// Kubernetes has no such limit. Each row of a table has a cell for each column.
+const COLUMNS_MAX: usize = 100;
+
 /// The members of a `CustomResourceDefinition` that determine the served kinds.
 #[derive(Deserialize)]
 pub(crate) struct Definition {
@@ -52,7 +57,7 @@ struct Version {
     #[serde(default)]
     served: bool,
     subresources: Option<Subresources>,
-    additional_printer_columns: Option<Vec<PrinterColumn>>,
+    additional_printer_columns: Option<Vec<Value>>,
 }
 
 #[derive(Deserialize)]
@@ -89,7 +94,8 @@ impl AcceptedNames {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Condition {
     #[serde(rename = "type")]
     condition: String,
@@ -180,10 +186,10 @@ impl Definition {
         } else {
             DefinitionState::Established
         });
-        kind.columns = version
-            .additional_printer_columns
-            .clone()
-            .unwrap_or_default();
+        let columns = version.additional_printer_columns.iter().flatten();
+        // Values are not checked. A column of another form is left out.
+        let columns = columns.filter_map(|column| PrinterColumn::deserialize(column).ok());
+        kind.columns = columns.take(COLUMNS_MAX).collect();
         let subresources = version.subresources.as_ref();
         if subresources.is_none_or(|served| served.status.is_none()) {
             kind.subresources.clear();

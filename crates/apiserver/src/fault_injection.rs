@@ -297,11 +297,14 @@ impl Faults {
     /// Afterwards the store has the objects of this revision, and no watch can start below this revision.
     /// The next write receives the revision `revision + 1`.
     /// Clients can therefore observe a revision number twice, with different contents.
+    /// If a `CustomResourceDefinition` was not yet established at this revision, or not yet completely deleted,
+    /// the server makes these writes at once.
     ///
     /// # Errors
     ///
     /// Returns 504 if the revision is in the future, or 410 if the store no longer has this revision.
     /// In both cases, the server is unchanged.
+    /// Returns 500 if a write after the restart can't be stored on the disk.
     pub fn restart_at(&self, revision: u64) -> Result<(), ApiError> {
         self.shared.go_back(revision, |state| {
             self.shared.restore(state, revision)?;

@@ -14,6 +14,7 @@ pub(crate) mod version;
 pub(crate) mod zero;
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -85,7 +86,7 @@ pub struct Kind {
     /// `CustomResourceDefinition`. `None` if no definition of the kind has such paths.
     pub(crate) scale: Option<ScalePaths>,
     /// The `additionalPrinterColumns` of the kind's `CustomResourceDefinition`.
-    pub(crate) columns: Vec<PrinterColumn>,
+    pub(crate) columns: Arc<[PrinterColumn]>,
 }
 
 /// State of a `CustomResourceDefinition` whose kind is served.
@@ -148,14 +149,18 @@ pub struct Kinds {
     kinds: Vec<Kind>,
 }
 
+/// Maximum number of names in a path of [`ScalePaths`]; each adds a level to the object.
+const SCALE_DEPTH_MAX: usize = 32;
+
 // === impl ScalePaths ===
 
 impl ScalePaths {
-    /// Returns whether the paths are below the members that Kubernetes allows.
+    /// Returns whether the paths are below the members that Kubernetes allows, and not deeper than an object.
     pub(crate) fn are_valid(&self) -> bool {
         let is_below = |path: &str, part: &str| {
             let names = path.strip_prefix(part).map(|names| names.split('.'));
-            names.is_some_and(|mut names| names.all(|name| !name.is_empty()))
+            let is_flat = path.matches('.').count() <= SCALE_DEPTH_MAX;
+            is_flat && names.is_some_and(|mut names| names.all(|name| !name.is_empty()))
         };
         let selector = &self.selector;
         is_below(&self.replicas, ".spec.")
@@ -198,7 +203,7 @@ impl Kind {
             storage_version_hash: None,
             definition: None,
             scale: None,
-            columns: Vec::new(),
+            columns: Arc::default(),
         }
     }
 
@@ -299,7 +304,7 @@ impl Kind {
             storage_version_hash: (hash != "-").then(|| hash.to_owned()),
             definition: None,
             scale: None,
-            columns: Vec::new(),
+            columns: Arc::default(),
         })
     }
 }
@@ -366,6 +371,17 @@ impl Kinds {
             Ok(at) => self.kinds[at] = kind,
             Err(at) => self.kinds.insert(at, kind),
         }
+    }
+
+    /// Adds kinds as [`Kinds::add`] does. The cost grows with the number of all kinds, not with its square.
+    pub(crate) fn extend(&mut self, more: impl IntoIterator<Item = Kind>) {
+        self.kinds.extend(more);
+        // The sort is stable, so the last added kind is the first of equal ones after the reversal.
+        self.kinds
+            .sort_by(|one, other| other.position().cmp(&one.position()));
+        self.kinds.reverse();
+        self.kinds
+            .dedup_by(|later, kept| later.position() == kept.position());
     }
 
     /// Returns the kind with this group, version and plural name. `group` is empty for the core group.

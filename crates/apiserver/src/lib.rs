@@ -132,6 +132,8 @@
 //! | JSON patch | 10,000 operations; 3 MiB copied; 100 million values moved | 413; 422; 413 |
 //! | one object after any write | 3 MiB; 127 levels | 413; 400 |
 //! | `CustomResourceDefinition` | 1,000 served versions; 16 MiB of names, counted once per served version | its kind is not served |
+//! | printer columns of a version | 100 | further columns are left out |
+//! | path in the `scale` of a definition | 32 names | the kind has no `scale` |
 //! | all objects | [`Builder::storage_quota`], 8 GiB by default | 500, as from a full etcd |
 //! | history | 5 minutes, 102,400 events per kind, 1 GiB | the oldest events are dropped; a watch or list that needs them receives 410 |
 //! | request log | [`LOG_MAX`] requests, 128 MiB | the oldest entries are dropped |

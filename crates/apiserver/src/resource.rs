@@ -47,7 +47,8 @@ pub(crate) struct Registry {
     resources: Vec<Arc<Resource>>,
     /// Maps `group/version/plural` to an index in `resources`.
     by_path: BTreeMap<String, usize>,
-    /// The last resource of each group and plural name that was ever served, such as `deployments.apps`.
+    /// The last resource of each group and plural name that was ever served or stored, such as
+    /// `deployments.apps`.
     ///
     /// A resource that is defined again has its earlier collection.
     collections: BTreeMap<String, Arc<Resource>>,
@@ -184,12 +185,10 @@ impl Registry {
             }
         }
         let mut kinds = self.fixed.clone();
-        for kind in defined.values().flatten() {
-            kinds.add(Kind {
-                preferred: preferred.get(&*kind.group) == Some(&&*kind.version),
-                ..kind.clone()
-            });
-        }
+        kinds.extend(defined.values().flatten().map(|kind| Kind {
+            preferred: preferred.get(&*kind.group) == Some(&&*kind.version),
+            ..kind.clone()
+        }));
         Some(self.serving(kinds, defined))
     }
 
@@ -241,7 +240,9 @@ impl Registry {
         fixed.any(|kind| kind.group_resource() == group_resource)
     }
 
-    /// Returns the resource of a collection, such as `deployments.apps`; `None` if it was never served.
+    /// Returns the resource of a collection, such as `deployments.apps`.
+    ///
+    /// Returns `None` if the resource was never served and the data directory had no objects of it.
     ///
     /// If the resource is not served now, returns the resource that was served last.
     pub(crate) fn last_resource(&self, group_resource: &str) -> Option<&Arc<Resource>> {

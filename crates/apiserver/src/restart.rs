@@ -60,7 +60,7 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Converts a stored object to an entry. Ignores the object if the server does not serve the collection.
+    /// Converts a stored object to an entry. Ignores the object if the registry does not have its collection.
     ///
     /// # Errors
     ///

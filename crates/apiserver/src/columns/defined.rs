@@ -1,7 +1,7 @@
 //! Defines the printer columns of a `CustomResourceDefinition`.
 //!
-//! Guarantees: the columns and cells are those of Kubernetes' `tableconvertor`. A cell whose path selects
-//! nothing, or a value of another type, is null.
+//! Guarantees: the columns and cells are those of Kubernetes' `tableconvertor`, except for the format of fractions
+//! and nested values. A cell whose path selects nothing, or a value of another type, is null.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub(crate) fn of(kind: &Kind) -> Vec<DefinedColumn> {
         priority: 0,
         json_path: ".metadata.creationTimestamp".to_owned(),
     };
-    let columns = match kind.columns.as_slice() {
+    let columns = match &*kind.columns {
         _ if kind.definition.is_none() => return Vec::new(),
         [] => vec![age],
         columns => columns.to_vec(),
@@ -84,6 +84,7 @@ impl DefinedColumn {
                 .or_else(|| value.as_f64().map(|number| number as i64))
         };
         match self.column.cell_type.as_str() {
+            "string" if value.is_null() => json!("<no value>"),
             _ if value.is_null() => Value::Null,
             "string" => json!(shown(value)),
             "integer" => json!(integer()),
@@ -91,8 +92,12 @@ impl DefinedColumn {
             "boolean" => json!(value.as_bool()),
             "date" => match value.as_str().map(str::parse::<Timestamp>) {
                 None => Value::Null,
+                Some(_) if matches!(value.as_str(), Some("" | "null")) => json!("<unknown>"),
                 Some(Err(_)) => json!("<invalid>"),
-                Some(Ok(time)) => json!(human_duration(now.as_second() - time.as_second())),
+                Some(Ok(time)) => match now.as_second() - time.as_second() {
+                    ..-1 => json!("<invalid>"),
+                    age => json!(human_duration(age)),
+                },
             },
             _ => Value::Null,
         }

@@ -21,11 +21,11 @@ enum Step {
     Every,
     /// The item at this index. A negative index counts from the end.
     Index(i64),
-    /// Every item of which the path selects a value that is equal (or unequal) to the text.
+    /// Every item of which the path selects a value of the operand's type that is equal (or unequal) to it.
     Where {
         path: Vec<Step>,
         is_equal: bool,
-        text: String,
+        operand: Value,
     },
 }
 
@@ -53,6 +53,17 @@ fn select<'a>(steps: &[Step], root: &'a Value) -> Vec<&'a Value> {
     selected
 }
 
+/// Returns whether two scalars are equal; `None` if they have different types.
+fn compare(operand: &Value, value: &Value) -> Option<bool> {
+    let is_comparable = matches!(
+        (operand, value),
+        (Value::String(_), Value::String(_))
+            | (Value::Number(_), Value::Number(_))
+            | (Value::Bool(_), Value::Bool(_))
+    );
+    is_comparable.then_some(operand == value)
+}
+
 impl Step {
     fn of<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         let items = || value.as_array().into_iter().flatten();
@@ -74,11 +85,12 @@ impl Step {
             Step::Where {
                 path,
                 is_equal,
-                text,
+                operand,
             } => {
                 let matches = |item: &&Value| {
                     let found = select(path, item).into_iter().next();
-                    found.is_some_and(|found| (shown(found) == *text) == *is_equal)
+                    let equal = found.and_then(|found| compare(operand, found));
+                    equal == Some(*is_equal)
                 };
                 items().filter(matches).collect()
             }
@@ -142,16 +154,18 @@ fn bracket(text: &str) -> Option<(Step, &str)> {
         let (filter, rest) = filter.split_once(")]")?;
         return Some((condition(filter)?, rest));
     }
-    for quote in ['\'', '"'] {
-        if let Some(quoted) = inner.strip_prefix(quote) {
-            let (name, rest) = quoted.split_once(quote)?;
-            return Some((Step::Name(name.to_owned()), rest.strip_prefix(']')?));
-        }
-    }
     let (index, rest) = inner.split_once(']')?;
-    let step = match index {
-        "*" => Step::Every,
-        number => Step::Index(number.parse().ok()?),
+    let quoted = index
+        .strip_prefix('\'')
+        .and_then(|index| index.strip_suffix('\''));
+    let step = match (quoted, index) {
+        // As in client-go, a dot in a quoted name separates names. `steps` of one name is one step.
+        (Some(quoted), _) => match steps(&format!(".{quoted}"))?.as_slice() {
+            [only] => only.clone(),
+            _ => return None,
+        },
+        (None, "*") => Step::Every,
+        (None, number) => Step::Index(number.parse().ok()?),
     };
     Some((step, rest))
 }
@@ -164,14 +178,20 @@ fn condition(filter: &str) -> Option<Step> {
     };
     let value = value.trim();
     let unquoted = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
-    let text = unquoted('"').or_else(|| unquoted('\'')).unwrap_or(value);
+    let operand = match unquoted('"').or_else(|| unquoted('\'')) {
+        Some(text) => Value::from(text),
+        None => match serde_json::from_str::<Value>(value).ok()? {
+            scalar @ (Value::Number(_) | Value::Bool(_)) => scalar,
+            _ => return None,
+        },
+    };
     let path = steps(path.trim())?;
     // Filters in filters do not occur, and would allow deep recursion.
     let is_flat = path.iter().all(|step| !matches!(step, Step::Where { .. }));
-    is_flat.then(|| Step::Where {
+    is_flat.then_some(Step::Where {
         path,
         is_equal,
-        text: text.to_owned(),
+        operand,
     })
 }
 
@@ -214,7 +234,7 @@ mod tests {
                 json!("Ready"),
             ),
             (r".metadata.labels.a\.b/c", json!("x")),
-            (".metadata.labels['a.b/c']", json!("x")),
+            (r".metadata.labels['a\.b/c']", json!("x")),
         ] {
             assert_eq!(first(path), Some(expected), "{path}");
         }
@@ -233,6 +253,8 @@ mod tests {
             ".a[0:2]",
             ".a[?(@.b[?(@.c==1)]==2)]",
             r".a\",
+            ".a[?(@.b==c)]",
+            r#".a["b"]"#,
         ] {
             assert_eq!(JsonPath::parse(odd), None, "{odd}");
         }

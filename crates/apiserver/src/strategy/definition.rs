@@ -3,7 +3,7 @@
 //! The schemas in a definition are not validated. The `verb::definition` module accepts the names of
 //! definitions, and deletes the objects of deleted ones. This module does not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -24,6 +24,9 @@ pub(super) const HOOKS: Hooks = Hooks {
 
 /// Annotation of each definition in a group of the Kubernetes project, such as `example.k8s.io`.
 const APPROVAL: &str = "api-approved.kubernetes.io";
+
+/// Maximum number of errors about stored versions, which a client can make long.
+const ERRORS_MAX: usize = 100;
 
 /// Page that explains the approval, in error messages.
 const PROCESS: &str = "https://github.com/kubernetes/enhancements/pull/1111";
@@ -204,14 +207,21 @@ fn check_scale(at: usize, scale: &Value) -> Vec<FieldError> {
 fn check_stored_versions(definition: &Object) -> Vec<FieldError> {
     let status = definition.part("status");
     let stored = status["storedVersions"].as_array().into_iter().flatten();
+    // As in Kubernetes, the last index of a repeated version counts.
+    let stored: BTreeMap<&str, usize> = stored
+        .enumerate()
+        .filter_map(|(at, version)| Some((version.as_str()?, at)))
+        .collect();
     let names = names_of(versions(definition));
-    let gone = stored.enumerate().filter_map(|(at, version)| {
-        let version = version.as_str().filter(|version| !names.contains(version))?;
+    let gone = stored
+        .into_iter()
+        .filter(|(version, _)| !names.contains(version));
+    let gone = gone.take(ERRORS_MAX).map(|(version, at)| {
         let why = format!(
             "missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {version} and removes {version} from status.storedVersions"
         );
         let field = format!("status.storedVersions[{at}]");
-        Some(FieldError::invalid(field, Quoted(version), &why))
+        FieldError::invalid(field, Quoted(version), &why)
     });
     gone.collect()
 }

@@ -32,7 +32,7 @@ use crate::strategy::definition::{
     complete, condition, is_true, prepare_status, set_approval, set_condition,
 };
 
-use names::{accept, is_of, refresh, used_names};
+use names::{accept, has_free_name, is_of, used_names};
 
 /// Finalizer of a definition until the objects of its kind are deleted.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -286,9 +286,10 @@ impl Definitions {
         let Some((_, group)) = name.split_once('.') else {
             return;
         };
-        refresh(&self.shared, names);
+        let (resources, kinds) = used_names(&self.shared, names, group);
         let waiting = names.iter().filter(|(other, (_, names))| {
-            *other != name && is_of(other, group) && names.requested != names.accepted
+            let waits = *other != name && is_of(other, group) && names.requested != names.accepted;
+            waits && has_free_name(names, &resources, &kinds)
         });
         self.queue.extend(waiting.map(|(other, _)| other.clone()));
     }
@@ -327,6 +328,7 @@ impl Work for Definitions {
                     self.has_deleted = false;
                 }
                 Err(cause) => {
+                    self.has_deleted = false;
                     tracing::warn!(%name, %cause, "failed to store the status of a CustomResourceDefinition");
                     self.queue.pop_front();
                 }

@@ -255,7 +255,7 @@ async fn a_table_has_the_columns_of_the_definition() {
         [
             json!(["empty", null, null, null, null, null]),
             json!(["full", "True", 2, age, true, "[\"a\",1]"]),
-            json!(["odd", null, null, "<invalid>", null, null]),
+            json!(["odd", null, null, "<invalid>", null, "<no value>"]),
         ]
     );
 }
@@ -293,6 +293,18 @@ async fn a_scale_shows_the_fields_that_the_definition_names() {
     with(&server, "PUT", &format!("{WIDGETS}/a"), &a).await;
     let shown = get(&server, &scale).await.json;
     assert_eq!(shown["status"], json!({"replicas": 2, "selector": "app=a"}));
+
+    // A path that would nest the object too deeply adds no scale.
+    let mut deep = definition("gadgets", "Gadget");
+    deep["spec"]["versions"][0]["subresources"] = json!({"scale": {
+        "specReplicasPath": format!(".spec{}", ".a".repeat(150)),
+        "statusReplicasPath": ".status.size",
+    }});
+    with(&server, "POST", CRDS, &deep).await;
+    let resources = get(&server, "/apis/example.com/v1").await.json;
+    let named = resources["resources"].as_array().unwrap().iter();
+    let named: Vec<_> = named.map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(named, ["gadgets", "widgets", "widgets/scale"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,8 @@
 //!
 //! Guarantees: a name that another definition of the group has accepted is not accepted.
 //!
-//! Callers hold the lock of the names while they store the accepted names. This module stores nothing.
+//! While the server runs, callers hold the lock of the names until the accepted names are stored. This module
+//! stores nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -109,16 +110,18 @@ pub(super) fn is_of(definition: &str, group: &str) -> bool {
 }
 
 /// Reads the names of new and changed definitions, and removes those of deleted definitions.
-pub(super) fn refresh(shared: &Shared, names: &mut NamesInUse) {
+fn refresh(shared: &Shared, names: &mut NamesInUse) {
     let Some(definitions) = &shared.builtin.definitions else {
         return;
     };
     let state = shared.lock();
-    let stored: Vec<_> = state
+    let mut stored: Vec<_> = state
         .newest_below(definitions.collection, "")
         .cloned()
         .collect();
     drop(state);
+    // Entries that are not durable yet follow the others.
+    stored.sort_by(|one, other| one.name().cmp(other.name()));
     names.retain(|name, _| {
         stored
             .binary_search_by(|entry| entry.name().cmp(name))
@@ -131,6 +134,23 @@ pub(super) fn refresh(shared: &Shared, names: &mut NamesInUse) {
             names.insert(entry.name().to_owned(), (entry, read));
         }
     }
+}
+
+/// Returns whether a definition requests a name that no definition has accepted.
+pub(super) fn has_free_name(
+    names: &Names,
+    resources: &BTreeSet<String>,
+    kinds: &BTreeSet<String>,
+) -> bool {
+    let is_free = |members: &[&str], used: &BTreeSet<String>| {
+        let requested = members
+            .iter()
+            .flat_map(|member| listed(&names.requested[*member]));
+        let mut requested = requested.filter_map(Value::as_str);
+        requested.any(|name| !used.contains(name))
+    };
+    is_free(&["plural", "singular", "shortNames"], resources)
+        || is_free(&["kind", "listKind"], kinds)
 }
 
 /// Returns the resource names and the kinds that definitions of a group have accepted.

@@ -39,8 +39,7 @@
 //! The query parameter `fieldValidation` selects how the server reports unknown fields and duplicate members:
 //! `Strict` rejects the request, `Warn` (the default) returns warnings, and `Ignore` reports nothing.
 //! Unknown fields of a request are never stored.
-//! For a kind that was [added](Builder::kind), only the fields inside `metadata` are checked, and all other
-//! fields are stored.
+//! For a custom kind, only the fields inside `metadata` are checked, and all other fields are stored.
 //! Types outside `metadata` are not checked: a string is accepted where Kubernetes requires a number.
 //! Direct calls such as [`Server::create`] are not requests, and store fields of any name.
 //! The next write of such an object by a client removes the unknown fields.
@@ -99,10 +98,11 @@
 //!
 //! # What it does not do
 //!
-//! - Values are not validated, except in `metadata` and in `ConfigMap`s and secrets, and there is no admission.
+//! - Values are not validated, except in `metadata`, in `ConfigMap`s and secrets, and the names and versions of
+//!   definitions. There is no admission.
 //! - Nothing is allocated: a `Service` gets no address.
-//! - Apart from the deletion of namespaces, the server does no work of controllers: there is no garbage
-//!   collection, and a `Deployment` creates no `ReplicaSet`.
+//! - Apart from the deletion of namespaces and the work for definitions, the server does no work of
+//!   controllers: there is no garbage collection, and a `Deployment` creates no `ReplicaSet`.
 //! - Server-side apply is not supported.
 //! - Access is not restricted until [`Builder::token`] or [`Builder::rules`] configures it.
 //! - Defaults are not set, with these exceptions:
@@ -110,6 +110,7 @@
 //!     for a node;
 //!   - a `Secret` receives a default type, and the values of `stringData` in `data`;
 //!   - a namespace receives its finalizer and label;
+//!   - a definition receives its singular name, list kind and conversion;
 //!   - field selectors apply the default of a field that an object does not set.
 //!
 //! # Limits

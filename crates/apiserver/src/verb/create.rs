@@ -41,8 +41,10 @@ pub(crate) fn create(
     let namespace = settle_namespace(resource, namespace, &mut object, how)?;
     let place = namespace.as_deref();
     // Kubernetes reports a deleted definition and a missing namespace before invalid fields.
-    check_definition(shared, &shared.lock(), resource, &object)?;
-    check_namespace(shared, &shared.lock(), (resource, place), &object, how)?;
+    let state = shared.lock();
+    check_definition(shared, &state, resource, &object)?;
+    check_namespace(shared, &state, (resource, place), &object, how)?;
+    drop(state);
     let revision = object.text("resourceVersion").to_owned();
     prepare(shared, resource, &mut object, how);
     if !object.text("name").is_empty() || object.text("generateName").is_empty() {

@@ -15,11 +15,10 @@ mod names;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::vec;
 
 use serde_json::json;
 
-use super::delete_object::{DeleteOptions, Deleted, delete_object};
+use super::delete_object::{DeleteOptions, Deleted, Doomed, delete_object};
 use super::namespace;
 use super::write::{How, Step, Subject, replace};
 use crate::long_write::{FollowUp, Work};
@@ -116,7 +115,7 @@ pub(crate) struct Definitions {
     /// Names of the definitions to check. The first one is checked next.
     queue: VecDeque<String>,
     /// The objects of a deleted definition that are deleted next.
-    found: Option<(Arc<Resource>, vec::IntoIter<Arc<Entry>>)>,
+    found: Option<Doomed>,
     /// Whether this work has already deleted the objects of the first definition in `queue`.
     ///
     /// Objects with finalizers may be left.
@@ -263,7 +262,7 @@ impl Definitions {
             }
             if !left.is_empty() {
                 self.has_deleted = true;
-                self.found = Some((Arc::clone(resource), left.into_iter()));
+                self.found = Some(Doomed::new(resource, left));
                 return Ok(Checked::Deletes);
             }
         }
@@ -300,24 +299,11 @@ impl Work for Definitions {
 
     fn step(&mut self) -> Option<CollectionId> {
         loop {
-            if let Some((resource, entries)) = &mut self.found
-                && let Some(entry) = entries.next()
+            let options = DeleteOptions::of_uid;
+            if let Some(found) = &mut self.found
+                && let Some(collection) = found.delete_next(&self.shared, options, How::EMPTYING)
             {
-                let subject = Subject {
-                    resource,
-                    namespace: entry.namespace(),
-                    name: entry.name(),
-                };
-                let object = Object::stored(entry.object(resource));
-                let options = DeleteOptions::of_uid(object.text("uid"));
-                // The deletion fails only if another client has deleted or replaced the object first.
-                drop(delete_object(
-                    &self.shared,
-                    subject,
-                    &options,
-                    How::EMPTYING,
-                ));
-                return Some(resource.collection);
+                return Some(collection);
             }
             self.found = None;
             let name = self.queue.front()?.clone();
@@ -346,14 +332,14 @@ fn is_emptied(shared: &Shared, resource: &Resource) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::server::Server;
     use crate::verb::create::create;
 
-    #[test]
-    fn a_request_that_began_before_the_deletion_of_a_definition_creates_nothing() {
-        let server = Server::builder().build();
-        let definition = json!({
+    fn widgets() -> Value {
+        json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
             "metadata": {"name": "widgets.example.com"},
@@ -363,8 +349,13 @@ mod tests {
                 "names": {"plural": "widgets", "kind": "Widget"},
                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
             },
-        });
-        server.create(definition).unwrap();
+        })
+    }
+
+    #[test]
+    fn a_request_that_began_before_the_deletion_of_a_definition_creates_nothing() {
+        let server = Server::builder().build();
+        server.create(widgets()).unwrap();
         let shared = server.shared();
         let widgets = shared
             .registry()
@@ -379,5 +370,29 @@ mod tests {
         let widget = Object::stored(widget.as_object().unwrap().clone());
         let refused = create(shared, &widgets, None, widget, How::DIRECT).unwrap_err();
         assert_eq!(refused.code(), 404);
+    }
+
+    #[cfg(feature = "persistence")]
+    #[test]
+    fn a_start_continues_the_work_of_the_last_one() {
+        let path = format!("kube-informer-definition-{}", std::process::id());
+        let directory = std::env::temp_dir().join(path);
+        let server = Server::builder().open(&directory).unwrap();
+        let shared = server.shared();
+        let before = shared.before_write();
+        let definitions = shared.builtin.definitions.as_ref().unwrap();
+        let widgets = Object::stored(widgets().as_object().unwrap().clone());
+        create(shared, definitions, None, widgets, How::DIRECT).unwrap();
+        shared.settle(before).unwrap();
+        let is_served = |server: &Server| {
+            let registry = server.shared().registry();
+            registry.resource_named("widgets.example.com").is_some()
+        };
+        assert!(!is_served(&server));
+        drop(server);
+        let server = Server::builder().open(&directory).unwrap();
+        assert!(is_served(&server));
+        drop(server);
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

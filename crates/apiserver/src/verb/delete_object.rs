@@ -21,18 +21,57 @@ mod options;
 
 use std::cmp::min;
 use std::sync::Arc;
+use std::vec;
 
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::write::{How, Origin, Subject};
 use crate::object::Object;
+use crate::resource::{CollectionId, Resource};
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::strategy::{Grace, GracePeriod};
 
 pub(crate) use options::DeleteOptions;
+
+/// Objects of one resource that the server deletes, after the deletion of their namespace or definition.
+pub(super) struct Doomed {
+    resource: Arc<Resource>,
+    entries: vec::IntoIter<Arc<Entry>>,
+}
+
+impl Doomed {
+    pub(super) fn new(resource: &Arc<Resource>, entries: Vec<Arc<Entry>>) -> Doomed {
+        Doomed {
+            resource: Arc::clone(resource),
+            entries: entries.into_iter(),
+        }
+    }
+
+    /// Deletes the next object, and returns its collection. Returns `None` if no object is left.
+    ///
+    /// `options` returns the options of the deletion, given the object's uid.
+    pub(super) fn delete_next(
+        &mut self,
+        shared: &Shared,
+        options: fn(&str) -> DeleteOptions,
+        how: How,
+    ) -> Option<CollectionId> {
+        let entry = self.entries.next()?;
+        let subject = Subject {
+            resource: &self.resource,
+            namespace: entry.namespace(),
+            name: entry.name(),
+        };
+        let object = Object::stored(entry.object(&self.resource));
+        let options = options(object.text("uid"));
+        // The deletion fails only if another client has deleted or replaced the object first.
+        drop(delete_object(shared, subject, &options, how));
+        Some(self.resource.collection)
+    }
+}
 
 /// The result of a deletion, with the last state of the object.
 pub(crate) enum Deleted {

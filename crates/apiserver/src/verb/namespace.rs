@@ -22,7 +22,7 @@ use std::vec;
 
 use serde_json::json;
 
-use super::delete_object::{DeleteOptions, Deleted, delete_object};
+use super::delete_object::{DeleteOptions, Deleted, Doomed, delete_object};
 use super::write::{How, Step, Subject, replace};
 use crate::long_write::{FollowUp, Work};
 use crate::object::Object;
@@ -157,7 +157,7 @@ pub(crate) struct Emptying {
     namespace: String,
     how: How,
     /// The objects of one resource that are deleted next.
-    found: Option<(Arc<Resource>, vec::IntoIter<Arc<Entry>>)>,
+    found: Option<Doomed>,
     stage: Stage,
 }
 
@@ -233,7 +233,7 @@ impl Emptying {
     }
 
     /// Returns all objects of a resource in the namespace, or none if the namespace is not Terminating.
-    fn find(&self, resource: &Arc<Resource>) -> (Arc<Resource>, vec::IntoIter<Arc<Entry>>) {
+    fn find(&self, resource: &Arc<Resource>) -> Doomed {
         let prefix = resource.key(Some(&self.namespace), "");
         let state = self.shared.lock();
         let namespaces = self.shared.builtin.namespaces.as_ref();
@@ -245,7 +245,7 @@ impl Emptying {
             }
             _ => Vec::new(),
         };
-        (Arc::clone(resource), found.into_iter())
+        Doomed::new(resource, found)
     }
 
     fn has_pods(&self) -> bool {
@@ -277,19 +277,11 @@ impl Work for Emptying {
     /// objects wait for a grace period or a finalizer, or if the namespace is not being deleted.
     fn step(&mut self) -> Option<CollectionId> {
         loop {
-            if let Some((resource, entries)) = &mut self.found
-                && let Some(entry) = entries.next()
+            let options = DeleteOptions::in_background;
+            if let Some(found) = &mut self.found
+                && let Some(collection) = found.delete_next(&self.shared, options, self.how)
             {
-                let subject = Subject {
-                    resource,
-                    namespace: Some(&self.namespace),
-                    name: entry.name(),
-                };
-                let object = Object::stored(entry.object(resource));
-                let options = DeleteOptions::in_background(object.text("uid"));
-                // The deletion fails only if another client has deleted or replaced the object first.
-                drop(delete_object(&self.shared, subject, &options, self.how));
-                return Some(resource.collection);
+                return Some(collection);
             }
             self.found = None;
             let shared = Arc::clone(&self.shared);

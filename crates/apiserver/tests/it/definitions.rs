@@ -122,6 +122,21 @@ async fn a_deleted_definition_stays_until_its_last_object_is_removed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_waits_while_its_kind_is_deleted_is_not_opened() {
+    let server = builder().build();
+    with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
+    // The deletion makes three writes, and the watch waits for the last one.
+    let last = server.revision() + 3;
+    let initial =
+        "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let watch = format!("{WIDGETS}?watch=1&{initial}&resourceVersion={last}");
+    let name = format!("{CRDS}/widgets.example.com");
+    let (watch, deleted) = tokio::join!(get(&server, &watch), delete(&server, &name));
+    assert_eq!((watch.code, deleted.code), (404, 200));
+    assert_eq!(server.revision(), last);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_of_the_spec_ends_watches_and_a_label_does_not() {
     let server = builder().build();
     with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;

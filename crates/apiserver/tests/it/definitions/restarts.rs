@@ -38,7 +38,7 @@ async fn a_restored_definition_without_a_status_is_established() {
 
 #[cfg(feature = "persistence")]
 #[tokio::test(start_paused = true)]
-async fn a_restarted_server_serves_the_defined_kinds_and_completes_deletions() {
+async fn a_restarted_server_serves_the_defined_kinds_until_they_are_deleted() {
     let directory = crate::persistence::scratch("definitions");
     let server = builder().open(&directory).unwrap();
     with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;

@@ -4,7 +4,7 @@
 //!
 //! Guarantees:
 //! - The seeds have the revisions 1, 2, … in the order in which they were passed.
-//! - All system objects have revision 1, even if the first seed has revision 1 too. A server without seeds
+//! - All system objects and the definitions of custom kinds have revision 1, even if the first seed has revision 1 too. A server without seeds
 //!   starts at revision 1.
 //! - A seed replaces the system object of the same kind, namespace and name.
 //! - If the server rejects objects in namespaces that do not exist, the namespace of each seed exists. The
@@ -13,6 +13,7 @@
 //! The module does not recreate a system object that a client deletes.
 
 use std::collections::BTreeSet;
+use std::mem;
 
 use serde_json::{Value, json};
 
@@ -37,6 +38,8 @@ const SECURE_PORT: u16 = 6443;
 
 /// Describes the objects with which a new server starts.
 pub(crate) struct Bootstrap {
+    /// The `CustomResourceDefinition`s, which are stored before the seeds.
+    pub(crate) definitions: Vec<Value>,
     pub(crate) seeds: Vec<Value>,
     /// Whether the system objects include the Service `kubernetes` and its endpoints.
     pub(crate) kubernetes_service: bool,
@@ -45,6 +48,7 @@ pub(crate) struct Bootstrap {
 impl Default for Bootstrap {
     fn default() -> Bootstrap {
         Bootstrap {
+            definitions: Vec::new(),
             seeds: Vec::new(),
             kubernetes_service: true,
         }
@@ -52,12 +56,18 @@ impl Default for Bootstrap {
 }
 
 impl Bootstrap {
-    /// Stores the system objects, then the seeds, in the new `server`.
+    /// Stores the definitions, the system objects and then the seeds in the new `server`.
     ///
     /// # Panics
     ///
-    /// Panics if the server rejects a system object or a seed.
-    pub(crate) fn fill(self, server: &Server) {
+    /// Panics if the server rejects one of them.
+    pub(crate) fn fill(mut self, server: &Server) {
+        for (nth, definition) in mem::take(&mut self.definitions).into_iter().enumerate() {
+            server.restart_counting(0);
+            if let Err(error) = server.seed(definition) {
+                panic!("definition {nth} can't be stored: {error}");
+            }
+        }
         for object in self.system_objects(server) {
             server.restart_counting(0);
             if let Err(error) = server.seed(object) {

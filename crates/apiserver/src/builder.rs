@@ -5,10 +5,12 @@
 //! - Seeds, the initial objects of the server, get the revisions 1, 2, … in the order in which they are
 //!   added.
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::access::{Policy, Rule, User};
@@ -24,7 +26,8 @@ use crate::server::Server;
 use crate::shared::{Settings, Shared};
 #[cfg(feature = "persistence")]
 use crate::storage::{Disk, OpenDatabase, OpenError, open_file};
-use crate::watch_cache::{Cache, WatchCache};
+use crate::watch_cache::WatchCache;
+use crate::yaml;
 
 /// Default maximum number of events queued for one watch, as in Kubernetes.
 const WATCHER_BUFFER: usize = 1_000;
@@ -37,8 +40,6 @@ const STORAGE_QUOTA: u64 = 8 * 1024 * 1024 * 1024;
 pub struct Builder {
     kinds: Kinds,
     bootstrap: Bootstrap,
-    /// Watch cache settings of single resources, each with the resource's name, such as `deployments.apps`.
-    watch_caches: Vec<(String, WatchCache)>,
     rng: Option<u64>,
     access: Policy,
     fault_plans: Vec<Plan>,
@@ -57,7 +58,6 @@ impl Builder {
         Builder {
             kinds: Kinds::builtin(),
             bootstrap: Bootstrap::default(),
-            watch_caches: Vec::new(),
             rng: None,
             access: Policy::default(),
             fault_plans: Vec::new(),
@@ -70,6 +70,7 @@ impl Builder {
                 storage_quota: STORAGE_QUOTA,
                 clock: Clock::system(),
                 watch_cache: WatchCache::default(),
+                watch_caches: BTreeMap::new(),
             },
         }
     }
@@ -88,9 +89,34 @@ impl Builder {
         self
     }
 
+    /// Adds `CustomResourceDefinition`s, whose kinds the server serves from the start.
+    ///
+    /// `definition` is one of these values:
+    ///
+    /// - a definition that can be serialized, such as the result of `CustomResourceExt::crd` of kube, or a JSON
+    ///   object;
+    /// - a text with one or more definitions in YAML or JSON.
+    ///
+    /// The definitions have revision 1 and do not change the revisions of the [seeds](Builder::seed), which
+    /// can be objects of the new kinds. A server that [opens](Builder::open) a directory with objects ignores
+    /// them, like seeds.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the text can't be parsed, or if a value is no `CustomResourceDefinition` of
+    /// `apiextensions.k8s.io/v1`.
+    pub fn crd(mut self, definition: impl Serialize) -> Builder {
+        match definitions(definition) {
+            Ok(definitions) => self.bootstrap.definitions.extend(definitions),
+            Err(why) => panic!("a CustomResourceDefinition can't be read: {why}"),
+        }
+        self
+    }
+
     /// Makes the server serve another kind, without a `CustomResourceDefinition`.
     ///
-    /// This method is for tests that have no definition. A definition adds its kind without this method.
+    /// This method is for tests that have no definition. The server accepts any fields in the objects of the
+    /// kind. [`Builder::crd`] adds a kind with its schema.
     /// `kind` replaces a built-in kind with the same group, version and plural name.
     pub fn kind(mut self, kind: Kind) -> Builder {
         self.kinds.add(kind);
@@ -110,7 +136,8 @@ impl Builder {
     ///
     /// The watch cache determines the oldest revision at which a watch can start.
     pub fn watch_cache_for(mut self, resource: &str, cache: WatchCache) -> Builder {
-        self.watch_caches.push((resource.to_owned(), cache));
+        let caches = &mut self.settings.watch_caches;
+        caches.insert(resource.to_owned(), cache);
         self
     }
 
@@ -321,29 +348,47 @@ impl Builder {
     ///
     /// `revision` is part of the random seed, so that a restarted server does not assign the same uids again.
     fn empty(self, registry: Registry, revision: u64) -> Server {
-        let mut policies = vec![self.settings.watch_cache; registry.collections()];
-        for (resource, policy) in self.watch_caches {
-            let Some(collection) = registry.collection_named(&resource) else {
-                panic!("no resource {resource:?} is served, so it can't have a watch cache");
-            };
-            policies[collection.0] = policy;
-        }
-        let caches = policies.into_iter().map(Cache::new).collect();
         // A restarted server must not assign the uids of its first start again.
         let seed = self.rng.unwrap_or_else(|| fastrand::u64(..));
         let seed = seed.wrapping_add(revision);
-        let server = Server::new(Arc::new(Shared::new(registry, self.settings, caches, seed)));
+        let server = Server::new(Arc::new(Shared::new(registry, self.settings, seed)));
         server.shared().gate.install(self.access);
         server
     }
 }
 
-/// Activates the fault plans on `server`.
+/// Returns the definitions that [`Builder::crd`] accepts.
+fn definitions(definition: impl Serialize) -> Result<Vec<Value>, String> {
+    let value = serde_json::to_value(definition).map_err(|error| error.to_string())?;
+    let definitions = match value {
+        Value::String(text) => yaml::documents(&text)?,
+        value => vec![value],
+    };
+    for definition in &definitions {
+        let (version, kind) = (&definition["apiVersion"], &definition["kind"]);
+        if *version != "apiextensions.k8s.io/v1" || *kind != "CustomResourceDefinition" {
+            return Err(format!(
+                "its apiVersion is {version}, and its kind is {kind}"
+            ));
+        }
+    }
+    Ok(definitions)
+}
+
+/// Checks the settings that name resources, and activates the fault plans on `server`.
 ///
 /// # Panics
 ///
-/// Panics if an action of a plan fails.
+/// Panics if a named resource is not served, or if an action of a plan fails.
 fn carry_out(server: &Server, plans: &[Plan]) {
+    let shared = server.shared();
+    for resource in shared.settings.watch_caches.keys() {
+        let registry = shared.registry();
+        assert!(
+            registry.collection_named(resource).is_some(),
+            "no resource {resource:?} is served, so it can't have a watch cache"
+        );
+    }
     for plan in plans {
         if let Err(error) = server.faults().carry_out(plan) {
             panic!("the server can't start with its faults: {error}");

@@ -6,11 +6,19 @@
 //!
 //! The module `verb::definition` accepts names and establishes definitions. This module does not.
 
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 
 use crate::kinds::{DefinitionState, Kind, PrinterColumn, ScalePaths, Scope, Subresource};
+use crate::resource::Defined;
+use crate::schema::{Model, Schema};
+use crate::selector::SelectableField;
 use crate::storage::Entry;
 
 /// Maximum number of served versions of one definition.
@@ -25,6 +33,9 @@ const NAMES_BYTES_MAX: usize = 16 * 1024 * 1024;
 ///
 /// Kubernetes has no such limit. Each row of a table has a cell for each column.
 const COLUMNS_MAX: usize = 100;
+
+/// Number of bytes of a hash in a `storageVersionHash`.
+const HASH_BYTES: usize = 8;
 
 /// The members of a `CustomResourceDefinition` that determine the served kinds.
 #[derive(Deserialize)]
@@ -56,8 +67,24 @@ struct Version {
     name: String,
     #[serde(default)]
     served: bool,
+    #[serde(default)]
+    storage: bool,
+    schema: Option<Validation>,
     subresources: Option<Subresources>,
     additional_printer_columns: Option<Vec<Value>>,
+    selectable_fields: Option<Vec<Selectable>>,
+}
+
+#[derive(Deserialize)]
+struct Validation {
+    #[serde(rename = "openAPIV3Schema")]
+    schema: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Selectable {
+    json_path: String,
 }
 
 #[derive(Deserialize)]
@@ -118,7 +145,7 @@ impl Definition {
     }
 
     /// Returns the kinds that a stored definition adds to the server; none if it can't be read.
-    pub(crate) fn kinds_of(entry: &Entry) -> Vec<Kind> {
+    pub(crate) fn kinds_of(entry: &Entry) -> Vec<Defined> {
         Definition::read(entry).map_or_else(Vec::new, |definition| definition.kinds())
     }
 
@@ -126,7 +153,7 @@ impl Definition {
     ///
     /// Returns none for a definition that is not established, that has another name than its resource, or that
     /// is larger than [`VERSIONS_MAX`] and [`NAMES_BYTES_MAX`] allow.
-    pub(crate) fn kinds(&self) -> Vec<Kind> {
+    pub(crate) fn kinds(&self) -> Vec<Defined> {
         let names = &self.status.accepted_names;
         let resource = format!("{}.{}", names.plural, self.spec.group);
         if !self.is_established() || names.plural.is_empty() || self.metadata.name != resource {
@@ -139,10 +166,46 @@ impl Definition {
             tracing::warn!(%name, "a CustomResourceDefinition has too many versions or names, so its kind is not served");
             return Vec::new();
         }
-        served
-            .into_iter()
-            .map(|version| self.kind(version))
-            .collect()
+        let storage = self.spec.versions.iter().find(|version| version.storage);
+        let stored = storage.and_then(|version| self.schema(version));
+        let defined = served.into_iter().map(|version| {
+            let kind = self.kind(version);
+            let model = self.model(version, stored.as_ref());
+            Defined { kind, model }
+        });
+        defined.collect()
+    }
+
+    /// Returns the rules for the objects of a version. `stored` is the schema of the storage version.
+    fn model(&self, version: &Version, stored: Option<&Arc<Schema>>) -> Option<Arc<Model>> {
+        let own = self.schema(version)?;
+        let stored = stored.map_or_else(|| Arc::clone(&own), Arc::clone);
+        // Versions with equal schemas share one, so that objects need no conversion between them.
+        let own = if own == stored {
+            Arc::clone(&stored)
+        } else {
+            own
+        };
+        let selectable = version.selectable_fields.iter().flatten();
+        let selectable = selectable.map(|field| {
+            let path = field.json_path.strip_prefix('.');
+            let path = path.unwrap_or(&field.json_path).to_owned();
+            SelectableField { path }
+        });
+        Some(Arc::new(Model::new(own, stored, selectable.collect())))
+    }
+
+    /// Returns the schema of a version. Returns `None`, and logs a warning, if it can't be read.
+    fn schema(&self, version: &Version) -> Option<Arc<Schema>> {
+        let schema = version.schema.as_ref()?.schema.clone()?;
+        match Schema::read(schema) {
+            Ok(schema) => Some(Arc::new(schema)),
+            Err(cause) => {
+                let (name, version) = (&self.metadata.name, &version.name);
+                tracing::warn!(%name, %version, %cause, "a schema of a CustomResourceDefinition can't be read, so it has no effect");
+                None
+            }
+        }
     }
 
     /// Returns whether the definition is being deleted, so that no object can be created.
@@ -177,6 +240,7 @@ impl Definition {
             &names.plural,
             scope,
         );
+        kind.storage_version_hash = version.storage.then(|| storage_version_hash(&kind));
         kind.singular.clone_from(&names.singular);
         kind.list_kind.clone_from(&names.list_kind);
         kind.short_names = names.short_names.clone().unwrap_or_default();
@@ -201,6 +265,13 @@ impl Definition {
         }
         kind
     }
+}
+
+/// Returns the `storageVersionHash` of the version in which the objects of a kind are stored
+/// (`discovery.StorageVersionHash` in Kubernetes).
+fn storage_version_hash(kind: &Kind) -> String {
+    let hash = Sha256::digest(format!("{}/{}", kind.api_version(), kind.kind));
+    STANDARD.encode(&hash[..HASH_BYTES])
 }
 
 /// The names of a stored definition.

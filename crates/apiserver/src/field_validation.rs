@@ -32,6 +32,9 @@ const COMPLAINTS_MAX: usize = 100;
 /// Maximum length in bytes of a field's path in a message about the field; longer paths are truncated.
 const PATH_SHOWN_MAX: usize = 4 * 1024;
 
+/// Start of the complaint about an unknown field.
+const UNKNOWN: &str = "unknown";
+
 /// Value of the query parameter `fieldValidation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Directive {
@@ -136,6 +139,21 @@ impl Complaints {
         self.0.is_empty()
     }
 
+    /// Adds a complaint about each unknown field, given by its path.
+    pub(crate) fn add_unknown(&mut self, paths: &[String]) {
+        for path in paths {
+            self.add(about(UNKNOWN, path));
+        }
+    }
+
+    /// Returns the paths of the unknown fields.
+    pub(crate) fn unknown(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|text| {
+            let path = text.strip_prefix(UNKNOWN)?;
+            path.strip_prefix(" field \"")?.strip_suffix('"')
+        })
+    }
+
     /// Appends the complaints in `found` that `old` does not contain, and returns the result.
     pub(crate) fn and_new(mut self, found: Complaints, old: &Complaints) -> Complaints {
         let new = found.0.into_iter().filter(|text| !old.0.contains(text));
@@ -167,15 +185,19 @@ impl Trail {
     }
 
     fn complain(&mut self, what: &str) {
-        let mut shown = self.path.len().min(PATH_SHOWN_MAX);
-        while !self.path.is_char_boundary(shown) {
-            shown -= 1;
-        }
-        let (path, rest) = self.path.split_at(shown);
-        let dots = if rest.is_empty() { "" } else { "..." };
-        self.complaints
-            .add(format!("{what} field \"{path}{dots}\""));
+        self.complaints.add(about(what, &self.path));
     }
+}
+
+/// Returns the message about a field, which `what` describes.
+fn about(what: &str, path: &str) -> String {
+    let mut shown = path.len().min(PATH_SHOWN_MAX);
+    while !path.is_char_boundary(shown) {
+        shown -= 1;
+    }
+    let (path, rest) = path.split_at(shown);
+    let dots = if rest.is_empty() { "" } else { "..." };
+    format!("{what} field \"{path}{dots}\"")
 }
 
 // === impl Reader ===
@@ -249,7 +271,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
             let is_second = members.contains_key(&name);
             let value = self.trail.member(&name, |trail| {
                 let Some(known) = known else {
-                    trail.complain("unknown");
+                    trail.complain(UNKNOWN);
                     map.next_value::<IgnoredAny>()?;
                     return Ok(None);
                 };

@@ -1,9 +1,13 @@
-//! Finds the syntax error that Go's `encoding/json` reports for a text.
+//! Finds the syntax error that Go's `encoding/json` reports for a text, and writes JSON as it does.
 //!
 //! Guarantees: the rules and the messages are those of the scanner in `encoding/json/scanner.go`. The scanner
 //! does not check the encoding of strings, and accepts 10,000 levels of nesting.
 
+mod write;
+
 use crate::quote::Quoted;
+
+pub(crate) use write::{append, to_text};
 
 /// Maximum nesting depth (`maxNestingDepth` in Go's `scanner.go`).
 const DEPTH_MAX: usize = 10_000;

@@ -77,8 +77,8 @@ pub struct Kind {
     pub preferred: bool,
     /// Whether the kind is a custom kind, which the user of the server added. `false` for a built-in kind.
     pub custom: bool,
-    /// The `storageVersionHash` of the kind in discovery. `None` for a custom kind, and for a kind whose
-    /// objects are not stored.
+    /// The `storageVersionHash` of the kind in discovery. `None` for a custom kind except in its storage
+    /// version, and for a kind whose objects are not stored.
     pub(crate) storage_version_hash: Option<String>,
     /// State of the `CustomResourceDefinition` that adds the kind; `None` if no definition adds the kind.
     pub(crate) definition: Option<DefinitionState>,

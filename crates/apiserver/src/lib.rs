@@ -52,14 +52,23 @@
 //! The definition is then `Established`, unless another definition of its group uses one of its names.
 //! Each served version has its own path. An object is stored without conversion, and is available in each
 //! version.
-//! The subresources `status` and `scale` and the printer columns work. Schemas and selectable fields have no
-//! effect.
+//! The subresources `status` and `scale`, the printer columns and the selectable fields work.
+//!
+//! The schema of a version applies to its objects: unknown fields are removed with a warning, defaults are set,
+//! and requests are validated, also formats, patterns, list types and embedded objects. An update does not
+//! report an invalid value that it does not change.
+//! A change of the schema applies to stored objects when they are read, and to their bytes with their next
+//! write.
+//! Rules in CEL (`x-kubernetes-validations`) have no effect yet.
 //!
 //! The deletion of a definition deletes all objects of its kind. When no object is left, the definition is
 //! removed and the watches end.
 //! A change of its `spec` ends the watches too, and a later watch must start after the change.
-//! A definition among the [seeds](Builder::seed) is established from the start, with one revision. It must
-//! precede its objects.
+//! [`Builder::crd`] adds a definition before the server starts. A definition among the
+//! [seeds](Builder::seed) must precede its objects. Both are established from the start, with one revision.
+//!
+//! Direct calls such as [`Server::create`] remove unknown fields and set defaults, but do not validate. An
+//! exception is a definition itself, which is always validated.
 //!
 //! A kind of [`Builder::kind`] is served without a definition. A definition of such a kind has no effect on it.
 //!
@@ -98,8 +107,8 @@
 //!
 //! # What it does not do
 //!
-//! - Values are not validated, except in `metadata`, in `ConfigMap`s and secrets, and the names and versions of
-//!   definitions. There is no admission.
+//! - Values are not validated, except in `metadata`, in `ConfigMap`s and secrets, in definitions, and in objects of
+//!   defined kinds. There is no admission.
 //! - Nothing is allocated: a `Service` gets no address.
 //! - Apart from the deletion of namespaces and the work for definitions, the server does no work of
 //!   controllers: there is no garbage collection, and a `Deployment` creates no `ReplicaSet`.
@@ -134,6 +143,9 @@
 //! | one object after any write | 3 MiB; 127 levels | 413; 400 |
 //! | `CustomResourceDefinition` | 1,000 served versions; 16 MiB of names, counted once per served version | its kind is not served |
 //! | printer columns of a version | 100 | further columns are left out |
+//! | defaults in one custom object | 3 MiB | 413; in a stored object, further defaults are not set |
+//! | errors of one custom object | 1,000 of values, 1,000 of repeated list items, 100 unknown fields | further errors are left out |
+//! | `pattern` of a schema | 64 KiB, 24 MiB as an automaton | the pattern matches nothing |
 //! | path in the `scale` of a definition | 32 names | the kind has no `scale` |
 //! | all objects | [`Builder::storage_quota`], 8 GiB by default | 500, as from a full etcd |
 //! | history | 5 minutes, 102,400 events per kind, 1 GiB | the oldest events are dropped; a watch or list that needs them receives 410 |
@@ -166,6 +178,7 @@ mod quote;
 mod kinds;
 mod status;
 mod go_json;
+mod yaml;
 mod decode_error;
 mod name_syntax;
 mod object;
@@ -173,6 +186,8 @@ mod selector;
 mod columns;
 mod field_validation;
 mod metadata;
+mod go_regex;
+mod schema;
 mod strategy;
 mod resource;
 

@@ -13,7 +13,7 @@ use crate::decode_error::DecodeError;
 use crate::kinds::Kind;
 use crate::status::ApiError;
 
-pub(crate) use decode::{json_type, untyped};
+pub(crate) use decode::{json_type, own_metadata_fault, untyped};
 
 /// A Kubernetes object as a JSON object with well-formed `metadata`.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +84,10 @@ impl Object {
 
     pub(crate) fn members(&self) -> &Map<String, Value> {
         &self.0
+    }
+
+    pub(crate) fn members_mut(&mut self) -> &mut Map<String, Value> {
+        &mut self.0
     }
 
     pub(crate) fn get(&self, member: &str) -> Option<&Value> {

@@ -1,6 +1,12 @@
 //! Quotes texts in messages as Go does.
 
 use std::fmt::{self, Write as _};
+use std::ops::Range;
+
+use serde_json::Value;
+
+/// Decimal exponents of the numbers that Go's `%v` shows without an exponent.
+const EXPONENTS: Range<i32> = -4..6;
 
 /// A text that is displayed in quotes as by Go's `%q`.
 ///
@@ -42,6 +48,42 @@ pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+/// Returns a JSON value as Go's `%v` shows it.
+pub(crate) fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(number) => match number.as_i64() {
+            Some(integer) => integer.to_string(),
+            None => go_float(number.as_f64().unwrap_or(f64::INFINITY)),
+        },
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_text).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(members) => {
+            let member = |(name, value)| format!("{name}:{}", go_text(value));
+            let members: Vec<String> = members.iter().map(member).collect();
+            format!("map[{}]", members.join(" "))
+        }
+    }
+}
+
+/// Returns a floating-point number as Go's `%v` shows it.
+pub(crate) fn go_float(float: f64) -> String {
+    let scientific = format!("{float:e}");
+    let parts = scientific.split_once('e');
+    let parts = parts.and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?)));
+    match parts {
+        Some((digits, exponent)) if float != 0.0 && !EXPONENTS.contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        _ => float.to_string(),
+    }
 }
 
 /// Returns whether Go prints a character without escaping it.

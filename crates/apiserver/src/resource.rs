@@ -10,11 +10,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
+use crate::decode_error::DecodeError;
 use crate::field_validation::Known;
 use crate::kinds::schema::{Definition, Schema};
 use crate::kinds::{Kind, Kinds, Scope, version};
+use crate::object::Object;
+use crate::schema::{DEFAULTS_BYTES_MAX, Model, Undecodable};
+use crate::selector::{FieldTable, Fields, SelectableField, Selection};
+use crate::status::{ApiError, FieldError};
 use crate::strategy::Strategy;
 
 /// Id of a collection. A server numbers its collections from 0.
@@ -35,6 +40,10 @@ pub(crate) struct Resource {
     /// The JSON of an object starts with these members, except in a list of a built-in kind.
     pub(crate) type_meta: String,
     pub(crate) strategy: Strategy,
+    /// The rules of the kind's definition for its objects; `None` if no definition adds the kind.
+    ///
+    /// Equal rules of one definition are the same value, also in a later resource.
+    pub(crate) model: Option<Arc<Model>>,
     known: OnceLock<Known>,
     definition: OnceLock<Option<&'static Definition>>,
 }
@@ -56,9 +65,17 @@ pub(crate) struct Registry {
     /// The kinds that no `CustomResourceDefinition` adds: built-in kinds, and those of the builder.
     fixed: Kinds,
     /// The kinds that each `CustomResourceDefinition` adds, by the name of the definition.
-    defined: BTreeMap<String, Vec<Kind>>,
+    defined: BTreeMap<String, Vec<Defined>>,
     /// The [`Resource::ordinal`] of the next resource.
     next_ordinal: usize,
+}
+
+/// A kind that a `CustomResourceDefinition` adds.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Defined {
+    pub(crate) kind: Kind,
+    /// The rules for the objects of the kind. `None` if the definition has no schema that can be read.
+    pub(crate) model: Option<Arc<Model>>,
 }
 
 /// The built-in resources whose objects affect other resources.
@@ -102,7 +119,54 @@ impl Resource {
         })
     }
 
-    fn new(kind: &Kind, ordinal: usize, collection: CollectionId) -> Resource {
+    /// Prepares an object that a client or the program has sent: removes the members that the kind's
+    /// definition does not allow, and sets its defaults.
+    ///
+    /// Returns the paths of the removed members, such as `spec.unknown`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an embedded object is malformed, or if the defaults are too large.
+    pub(crate) fn decode(&self, object: &mut Object) -> Result<Vec<String>, DecodeError> {
+        let Some(model) = &self.model else {
+            return Ok(Vec::new());
+        };
+        model.decode(object.members_mut()).map_err(|why| match why {
+            Undecodable::Invalid(error) => DecodeError::Unfit {
+                kind: self.kind.kind.clone(),
+                version: self.kind.version.clone(),
+                expected: self.kind.kind.clone(),
+                why: FieldError::list(&[error]),
+            },
+            Undecodable::TooManyDefaults => {
+                DecodeError::Rejected(ApiError::object_too_large(DEFAULTS_BYTES_MAX))
+            }
+        })
+    }
+
+    /// Returns whether a selection compares fields of objects that can have another form for other readers.
+    pub(crate) fn is_reader_of(&self, selection: &Selection) -> bool {
+        self.model.is_some() && selection.fields.compares_own_fields()
+    }
+
+    /// Returns the values of an object's fields for field selectors.
+    pub(crate) fn fields_of(&self, object: &Map<String, Value>) -> Fields {
+        let (table, selectable) = self.fields();
+        table.values_of(object, selectable)
+    }
+
+    /// Returns the fields that field selectors can compare, except for name and namespace.
+    pub(crate) fn fields(&self) -> (FieldTable, &[SelectableField]) {
+        let selectable = self.model.as_ref().map(|model| &*model.selectable);
+        (self.strategy.fields, selectable.unwrap_or_default())
+    }
+
+    fn new(
+        kind: &Kind,
+        model: Option<Arc<Model>>,
+        ordinal: usize,
+        collection: CollectionId,
+    ) -> Resource {
         Resource {
             kind: kind.clone(),
             ordinal,
@@ -113,6 +177,7 @@ impl Resource {
                 json!(kind.kind)
             ),
             strategy: Strategy::of(kind),
+            model,
             known: OnceLock::new(),
             definition: OnceLock::new(),
         }
@@ -149,7 +214,7 @@ impl Registry {
                 let (plural, group) = name.split_once('.').unwrap_or((&name, ""));
                 let kind = Kind::custom(group, "", "", plural, scope);
                 let next = CollectionId(self.collections.len());
-                let resource = Resource::new(&kind, self.next_ordinal, next);
+                let resource = Resource::new(&kind, None, self.next_ordinal, next);
                 self.next_ordinal += 1;
                 self.collections.insert(name, Arc::new(resource));
             }
@@ -164,13 +229,14 @@ impl Registry {
     /// definition of a [fixed](Registry::is_fixed) resource has no effect.
     pub(crate) fn redefined(
         &self,
-        changes: impl IntoIterator<Item = (String, Vec<Kind>)>,
+        changes: impl IntoIterator<Item = (String, Vec<Defined>)>,
     ) -> Option<Registry> {
         let mut defined = self.defined.clone();
-        for (name, kinds) in changes {
+        for (name, mut kinds) in changes {
             if kinds.is_empty() {
                 defined.remove(&name);
             } else if !self.is_fixed(&name) {
+                self.share_models(&name, &mut kinds);
                 defined.insert(name, kinds);
             }
         }
@@ -178,22 +244,48 @@ impl Registry {
             return None;
         }
         let mut preferred: BTreeMap<&str, &str> = BTreeMap::new();
-        for Kind { group, version, .. } in defined.values().flatten() {
-            let best = preferred.entry(group).or_insert(version);
-            if version::compare(version, best).is_lt() {
-                *best = version;
+        for Defined { kind, .. } in defined.values().flatten() {
+            let best = preferred.entry(&kind.group).or_insert(&kind.version);
+            if version::compare(&kind.version, best).is_lt() {
+                *best = &kind.version;
             }
         }
         let mut kinds = self.fixed.clone();
-        kinds.extend(defined.values().flatten().map(|kind| Kind {
+        kinds.extend(defined.values().flatten().map(|Defined { kind, .. }| Kind {
             preferred: preferred.get(&*kind.group) == Some(&&*kind.version),
             ..kind.clone()
         }));
         Some(self.serving(kinds, defined))
     }
 
+    /// Replaces each of the models of a definition by an equal earlier one of the same definition.
+    ///
+    /// Objects that were stored with the earlier model then need no conversion.
+    fn share_models(&self, name: &str, kinds: &mut [Defined]) {
+        let earlier = self.defined.get(name).into_iter().flatten();
+        let earlier = earlier.filter_map(|defined| defined.model.as_ref());
+        let last = self
+            .last_resource(name)
+            .and_then(|last| last.model.as_ref());
+        let mut known: Vec<Arc<Model>> = earlier.chain(last).cloned().collect();
+        for model in kinds.iter_mut().filter_map(|kind| kind.model.as_mut()) {
+            match known.iter().find(|known| **known == *model) {
+                Some(same) => *model = Arc::clone(same),
+                None => known.push(Arc::clone(model)),
+            }
+        }
+    }
+
     /// Returns a registry that serves `kinds`. Resources and collection ids of `self` are kept.
-    fn serving(&self, kinds: Kinds, defined: BTreeMap<String, Vec<Kind>>) -> Registry {
+    fn serving(&self, kinds: Kinds, defined: BTreeMap<String, Vec<Defined>>) -> Registry {
+        let models: BTreeMap<String, Arc<Model>> = defined
+            .values()
+            .flatten()
+            .filter_map(|Defined { kind, model }| {
+                let path = path(&kind.group, &kind.version, &kind.plural);
+                Some((path, model.clone()?))
+            })
+            .collect();
         let mut registry = Registry {
             resources: Vec::with_capacity(kinds.len()),
             by_path: BTreeMap::new(),
@@ -204,8 +296,14 @@ impl Registry {
             kinds,
         };
         for (at, kind) in registry.kinds.iter().enumerate() {
+            let path = path(&kind.group, &kind.version, &kind.plural);
+            let model = models.get(&path);
             let kept = self.by_path(&kind.group, &kind.version, &kind.plural);
-            let kept = kept.filter(|kept| kept.kind == *kind).cloned();
+            let is_same = |kept: &&Arc<Resource>| {
+                let same_model = kept.model.as_ref().map(Arc::as_ptr) == model.map(Arc::as_ptr);
+                same_model && kept.kind == *kind
+            };
+            let kept = kept.filter(is_same).cloned();
             let name = kind.group_resource();
             let resource = kept.unwrap_or_else(|| {
                 let next = CollectionId(registry.collections.len());
@@ -213,10 +311,9 @@ impl Registry {
                 let collection = earlier.map_or(next, |earlier| earlier.collection);
                 let ordinal = registry.next_ordinal;
                 registry.next_ordinal += 1;
-                Arc::new(Resource::new(kind, ordinal, collection))
+                Arc::new(Resource::new(kind, model.cloned(), ordinal, collection))
             });
             registry.collections.insert(name, Arc::clone(&resource));
-            let path = path(&kind.group, &kind.version, &kind.plural);
             registry.by_path.insert(path, at);
             registry.resources.push(resource);
         }
@@ -311,7 +408,6 @@ impl Registry {
     }
 
     /// Returns the name of every collection, such as `deployments.apps`, indexed by collection id.
-    #[cfg(feature = "persistence")]
     pub(crate) fn collection_names(&self) -> Vec<&str> {
         let mut names = vec![""; self.collections.len()];
         for (name, resource) in &self.collections {

@@ -13,7 +13,7 @@ mod texts;
 
 use crate::status::ApiError;
 
-pub(crate) use field::{FieldSelector, FieldTable, Fields};
+pub(crate) use field::{FieldSelector, FieldTable, Fields, SelectableField};
 pub(crate) use label::{LabelSelector, Labels};
 
 /// The parts of a stored object that label and field selectors compare.
@@ -43,7 +43,7 @@ impl<'a> Selectable<'a> {
 }
 
 impl Selection {
-    /// Parses a label selector, and a field selector for the fields in `table`.
+    /// Parses a label selector, and a field selector for the fields in `known`: a table and further fields.
     ///
     /// Calls `check` after the syntax check and before the check of field names. Kubernetes checks the other
     /// parameters of a request at this point.
@@ -55,7 +55,7 @@ impl Selection {
     /// Returns a 400 error if a selector is malformed, or if the field selector contains an unsupported
     /// field.
     pub(crate) fn parse(
-        table: FieldTable,
+        known: (FieldTable, &[SelectableField]),
         labels: &str,
         fields: &str,
         check: impl FnOnce() -> Result<(), ApiError>,
@@ -63,7 +63,7 @@ impl Selection {
         let labels = LabelSelector::parse(labels).map_err(ApiError::bad_request)?;
         let terms = field::terms(fields)?;
         check()?;
-        let fields = FieldSelector::of(table, terms)?;
+        let fields = FieldSelector::of(known, terms)?;
         Ok(Selection { labels, fields })
     }
 

@@ -124,7 +124,8 @@ impl Server {
         let mut created = 0;
         for object in objects {
             let resource = self.resource_of(&object)?;
-            let object = Object::of(&resource.kind, object)?;
+            let mut object = Object::of(&resource.kind, object)?;
+            resource.decode(&mut object)?;
             let entry = create(&self.shared, &resource, None, object, How::DIRECT)?;
             Definitions::after_write(&self.shared, &resource, Some(entry.name())).complete();
             created += 1;
@@ -143,7 +144,8 @@ impl Server {
     /// if the revision in `object` is not the stored revision.
     pub fn update(&self, object: Value) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
-        let object = Object::of(&resource.kind, object)?;
+        let mut object = Object::of(&resource.kind, object)?;
+        resource.decode(&mut object)?;
         let namespace = match object.text("namespace") {
             "" => "default",
             namespace => namespace,
@@ -293,6 +295,7 @@ impl Server {
     fn create_as(&self, object: Value, how: How) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
         let mut object = Object::of(&resource.kind, object)?;
+        resource.decode(&mut object)?;
         let definitions = self.shared.builtin.definitions.as_ref();
         let is_definition = definitions.is_some_and(|it| it.collection == resource.collection);
         if is_definition && how.origin == Origin::Seed {

@@ -20,9 +20,8 @@ use crate::body_limit::BodyLimit;
 use crate::clock::Clock;
 use crate::definition::{Definition, Names};
 use crate::fault::Switchboard;
-use crate::kinds::Kind;
 use crate::request_log::Recorder;
-use crate::resource::{Builtin, CollectionId, Registry, Resource};
+use crate::resource::{Builtin, CollectionId, Defined, Registry, Resource};
 use crate::response_budget::ResponseBudget;
 use crate::status::ApiError;
 use crate::storage::{
@@ -46,8 +45,10 @@ pub(crate) struct Settings {
     /// Maximum total size of all stored objects in bytes.
     pub(crate) storage_quota: u64,
     pub(crate) clock: Clock,
-    /// Setting of the watch caches of all resources that are defined while the server runs.
+    /// Setting of the watch caches of all resources that `watch_caches` does not contain.
     pub(crate) watch_cache: WatchCache,
+    /// Settings of the watch caches of single resources, by name, such as `deployments.apps`.
+    pub(crate) watch_caches: BTreeMap<String, WatchCache>,
 }
 
 /// The state that all requests and handles of one server share.
@@ -96,16 +97,23 @@ pub(crate) struct State {
     last_watcher: u64,
 }
 
+// === impl Settings ===
+
+impl Settings {
+    /// Returns an empty watch cache for a resource, such as `deployments.apps`.
+    fn cache_of(&self, resource: &str) -> Cache {
+        let policy = self.watch_caches.get(resource);
+        Cache::new(policy.copied().unwrap_or(self.watch_cache))
+    }
+}
+
 // === impl Shared ===
 
 impl Shared {
-    pub(crate) fn new(
-        registry: Registry,
-        settings: Settings,
-        caches: Vec<Cache>,
-        seed: u64,
-    ) -> Shared {
+    pub(crate) fn new(registry: Registry, settings: Settings, seed: u64) -> Shared {
         let storage = Storage::new(registry.collections());
+        let names = registry.collection_names().into_iter();
+        let caches = names.map(|name| settings.cache_of(name)).collect();
         let requests = Arc::new(Recorder::new());
         Shared {
             builtin: registry.builtin(),
@@ -266,15 +274,19 @@ impl Shared {
 
     /// Changes the kinds that definitions add. `changes` has the name of each changed definition, and all its
     /// kinds. Other definitions keep their kinds.
-    fn redefine(&self, state: &mut State, changes: impl IntoIterator<Item = (String, Vec<Kind>)>) {
+    fn redefine(
+        &self,
+        state: &mut State,
+        changes: impl IntoIterator<Item = (String, Vec<Defined>)>,
+    ) {
         let Some(registry) = self.registry().redefined(changes) else {
             return;
         };
         state.storage.grow(registry.collections());
-        let policy = self.settings.watch_cache;
-        state
-            .caches
-            .resize_with(registry.collections(), || Cache::new(policy));
+        let names = registry.collection_names();
+        let new = names[state.caches.len()..].iter();
+        let new = new.map(|name| self.settings.cache_of(name));
+        state.caches.extend(new);
         *self.registry.write() = Arc::new(registry);
     }
 

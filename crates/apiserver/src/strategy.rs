@@ -8,6 +8,7 @@
 mod builtin;
 mod config_data;
 mod config_map;
+pub(crate) mod custom;
 pub(crate) mod definition;
 mod grace_period;
 pub(crate) mod namespace;
@@ -81,6 +82,8 @@ pub(crate) struct Strategy {
     pub(crate) keeps_client_status: bool,
     /// JSON of the `status` that the server sets in a new object without `status`.
     pub(crate) initial_status: Option<&'static str>,
+    /// Whether writes by methods of [`Server`](crate::Server) are validated too.
+    pub(crate) checks_direct_writes: bool,
     pub(crate) counts_generations: bool,
     /// Whether a change of the annotations increments `metadata.generation`.
     pub(crate) counts_annotations: bool,
@@ -136,6 +139,7 @@ impl Strategy {
         status_metadata: StatusMetadata::Except(&[]),
         keeps_client_status: false,
         initial_status: None,
+        checks_direct_writes: false,
         counts_generations: false,
         counts_annotations: false,
         requires_revision: false,

@@ -21,8 +21,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::request_log::LoggedRequest;
+use crate::resource::Resource;
 use crate::selector::Selection;
-use crate::storage::{Event, EventType, LOG_EVENTS_MAX};
+use crate::storage::{Entry, Event, EventType, LOG_EVENTS_MAX};
 
 use inbox::{Refused, Sender};
 use watchers::Watchers;
@@ -95,6 +96,8 @@ pub(crate) struct Filter {
     /// Key prefix of the selected objects: `<namespace>/`, or empty for all namespaces.
     pub(crate) prefix: String,
     pub(crate) selection: Selection,
+    /// The resource whose fields `selection` compares, if its objects can have another form for other readers.
+    pub(crate) reader: Option<Arc<Resource>>,
     /// Revision above which the watch receives events.
     pub(crate) after: u64,
 }
@@ -136,20 +139,21 @@ impl Filter {
         if event.revision <= self.after || !event.key().starts_with(&self.prefix) {
             return None;
         }
-        let before = event
-            .old
-            .as_ref()
-            .is_some_and(|old| self.selection.matches(old.selectable()));
-        let after = event
-            .new
-            .as_ref()
-            .is_some_and(|new| self.selection.matches(new.selectable()));
+        let before = event.old.as_ref().is_some_and(|old| self.matches(old));
+        let after = event.new.as_ref().is_some_and(|new| self.matches(new));
         match (before, after) {
             (false, true) => Some(EventType::Added),
             (true, true) => Some(EventType::Modified),
             (true, false) => Some(EventType::Deleted),
             (false, false) => None,
         }
+    }
+
+    /// Returns whether the selection matches an object, as the watch sees it.
+    pub(crate) fn matches(&self, entry: &Entry) -> bool {
+        let view = self.reader.as_ref().and_then(|reader| entry.viewed(reader));
+        self.selection
+            .matches(view.as_ref().unwrap_or(entry).selectable())
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) struct Wanted {
 
 /// Result of parsing the program's arguments.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a program has one such value")]
 pub(crate) enum Asked {
     For(Wanted),
     /// The text of the requested help or version.
@@ -121,6 +122,9 @@ struct TypedServe {
     /// are missing. Can be repeated for several resources.
     #[arg(long, value_name = "RESOURCE=N")]
     seed_objects: Vec<SeedObjects>,
+    /// Install the definitions of custom kinds in this YAML or JSON file, and replace those that are stored.
+    #[arg(long = "crd", value_name = "FILE")]
+    definitions: Vec<PathBuf>,
     /// Create, update and delete seeded objects at this rate, for example 500/s or 30/m.
     #[arg(long, value_name = "RATE", requires = "seed_objects")]
     churn: Option<Rate>,
@@ -243,6 +247,7 @@ impl TypedServe {
             listen: self.listen,
             kubeconfig,
             data_dir: self.data_dir,
+            definitions: self.definitions,
             watch_caches,
             seed_objects: self.seed_objects,
             churn: self.churn,

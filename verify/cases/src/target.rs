@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
 use http::{Request, header::CONTENT_TYPE};
 use kube_client::{Client, Config, config::AuthInfo};
-use kube_informer_apiserver::{Kind, Listening, Rule, Scope, Server, User};
+use kube_informer_apiserver::{Listening, Rule, Server, User};
 use kube_informer_realserver::{Binaries, ControlPlane};
 use serde_json::{Value, json};
 use tokio::{
@@ -235,13 +235,7 @@ async fn embedded() -> Result<Connection> {
         .token(TOKEN, admin)
         .token(GUEST_TOKEN, User::new(GUEST))
         .rules([])
-        .kind(Kind::custom(
-            GROUP,
-            "v1",
-            "Thing",
-            "things",
-            Scope::Namespaced,
-        ))
+        .crd(definition())
         .build();
     let port = server.listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
     let config = Config::new(format!("http://{}", port.local_addr()).parse()?);
@@ -319,6 +313,8 @@ fn definition() -> Value {
         "selectableFields": [{"jsonPath": ".spec.color"}],
     });
     json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("things.{GROUP}")},
         "spec": {
             "group": GROUP,

@@ -37,6 +37,12 @@ impl Known {
         Known::named(&kind.api_version(), &kind.kind)
     }
 
+    /// Returns the members that are accepted in the `metadata` of every object.
+    pub(crate) fn metadata() -> Known {
+        let metadata = Known::named("v1", "Pod").member("metadata");
+        metadata.unwrap_or(Known::Anything)
+    }
+
     /// Returns the members that are accepted in an object of a built-in kind.
     ///
     /// If the kind is not built in, all members are accepted.
@@ -50,7 +56,7 @@ impl Known {
     /// Returns `None` if `name` is unknown.
     pub(super) fn member(self, name: &str) -> Option<Known> {
         match self {
-            Known::Custom if name == "metadata" => Known::named("v1", "Pod").member(name),
+            Known::Custom if name == "metadata" => Some(Known::metadata()),
             Known::Message(id) => member(id, name),
             Known::Map(value) => Some(Known::of_item(value)),
             Known::Operation => OPERATION.contains(&name).then_some(Known::Anything),

@@ -146,6 +146,41 @@ pub(super) fn check_metadata(
     metadata: &Value,
     body: &[u8],
 ) -> Result<(), DecodeError> {
+    let why = if kind.custom {
+        // Kubernetes decodes the metadata of a custom object on its own.
+        own_metadata_fault(metadata)
+    } else {
+        metadata_fault(&kind.kind, metadata, body)
+    };
+    why.map_or(Ok(()), |why| {
+        Err(DecodeError::Unfit {
+            kind: kind.kind.clone(),
+            version: kind.version.clone(),
+            expected: kind.kind.clone(),
+            why,
+        })
+    })
+}
+
+/// Returns Go's message about the first wrong JSON type in metadata that is decoded without its object.
+pub(crate) fn own_metadata_fault(metadata: &Value) -> Option<String> {
+    match metadata {
+        Value::Null => None,
+        Value::Object(_) => {
+            let why = metadata_fault("", metadata, &[])?;
+            Some(why.replacen(".metadata.", ".", 1))
+        }
+        other => Some(format!(
+            "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
+            json_type(other)
+        )),
+    }
+}
+
+/// Returns Go's message about the first wrong JSON type in the `metadata` of an object.
+///
+/// `body` is used as by [`check_metadata`].
+fn metadata_fault(kind: &str, metadata: &Value, body: &[u8]) -> Option<String> {
     let wrong = match metadata {
         Value::Object(members) => wrong_map(members)
             .or_else(|| wrong_integer(members, body))
@@ -153,21 +188,14 @@ pub(super) fn check_metadata(
             .or_else(|| wrong_text(members)),
         other => Some((
             json_type(other).to_owned(),
-            format!("{}.metadata", kind.kind),
+            format!("{kind}.metadata"),
             "v1.ObjectMeta",
         )),
     };
-    let Some((value, field, expected)) = wrong else {
-        return Ok(());
-    };
-    Err(DecodeError::Unfit {
-        kind: kind.kind.clone(),
-        version: kind.version.clone(),
-        expected: kind.kind.clone(),
-        why: format!(
-            "json: cannot unmarshal {value} into Go struct field {field} of type {expected}"
-        ),
-    })
+    let (value, field, expected) = wrong?;
+    Some(format!(
+        "json: cannot unmarshal {value} into Go struct field {field} of type {expected}"
+    ))
 }
 
 fn wrong(value: &Value, member: &str, expected: &'static str) -> Wrong {

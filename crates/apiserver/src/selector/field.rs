@@ -39,6 +39,13 @@ pub(crate) struct FieldTable {
     has_namespace: bool,
 }
 
+/// A field of custom objects that field selectors can compare, as their definition requires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SelectableField {
+    /// Path of the field without the leading dot, such as `spec.color`. Selectors name the field by its path.
+    pub(crate) path: String,
+}
+
 /// The values of one object for the fields of a [`FieldTable`], in the table's order.
 pub(crate) type Fields = Texts;
 
@@ -62,7 +69,7 @@ struct Term {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Name,
-    /// A field of the kind, given by its index in the kind's [`FieldTable`].
+    /// A field of the kind, given by its index in the kind's [`FieldTable`] and the selectable fields after it.
     Own(usize),
     Namespace,
 }
@@ -183,10 +190,15 @@ impl FieldTable {
         }
     }
 
-    pub(crate) fn values_of(self, object: &serde_json::Map<String, Value>) -> Fields {
-        self.own
-            .iter()
-            .map(|field| field.value_in(object))
+    /// Returns the values of an object's fields: those of the table, and then the fields in `selectable`.
+    pub(crate) fn values_of(
+        self,
+        object: &serde_json::Map<String, Value>,
+        selectable: &[SelectableField],
+    ) -> Fields {
+        let own = self.own.iter().map(|field| field.value_in(object));
+        let selectable = selectable.iter();
+        own.chain(selectable.map(|field| text_at(object, &field.path).unwrap_or_default()))
             .collect()
     }
 
@@ -202,7 +214,7 @@ impl FieldTable {
         self.own.iter().position(|field| field.label == label)
     }
 
-    fn source(self, label: &str) -> Result<Source, ApiError> {
+    fn source(self, label: &str, selectable: &[SelectableField]) -> Result<Source, ApiError> {
         let label = match self.alias {
             Some((alias, label_of_field)) if alias == label => label_of_field,
             _ => label,
@@ -212,7 +224,11 @@ impl FieldTable {
             "metadata.namespace" if self.has_namespace => return Ok(Source::Namespace),
             _ => {}
         }
-        if let Some(at) = self.position(label) {
+        let found = self.position(label).or_else(|| {
+            let at = selectable.iter().position(|field| field.path == label)?;
+            Some(self.own.len() + at)
+        });
+        if let Some(at) = found {
             return Ok(Source::Own(at));
         }
         Err(ApiError::bad_request((self.unsupported)(label)))
@@ -221,17 +237,19 @@ impl FieldTable {
 
 impl Field {
     fn value_in(&self, object: &serde_json::Map<String, Value>) -> String {
-        let text = |path: &str| {
-            let mut steps = path.split('.');
-            let start = steps.next().and_then(|first| object.get(first));
-            match steps.fold(start, |value, step| value?.get(step)) {
-                Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
-                Some(other @ (Value::Bool(_) | Value::Number(_))) => Some(other.to_string()),
-                _ => None,
-            }
-        };
-        let found = text(self.path).or_else(|| text(self.otherwise));
+        let found = text_at(object, self.path).or_else(|| text_at(object, self.otherwise));
         found.unwrap_or_else(|| self.default.to_owned())
+    }
+}
+
+/// Returns the scalar at a path, such as `spec.nodeName`, as a text. Returns `None` for an empty text.
+fn text_at(object: &serde_json::Map<String, Value>, path: &str) -> Option<String> {
+    let mut steps = path.split('.');
+    let start = steps.next().and_then(|first| object.get(first));
+    match steps.fold(start, |value, step| value?.get(step)) {
+        Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
+        Some(other @ (Value::Bool(_) | Value::Number(_))) => Some(other.to_string()),
+        _ => None,
     }
 }
 
@@ -279,6 +297,12 @@ impl FieldSelector {
             .any(|(source, _)| source == Source::Namespace)
     }
 
+    /// Returns whether the selector compares fields other than the name and the namespace.
+    pub(crate) fn compares_own_fields(&self) -> bool {
+        let mut terms = self.terms.iter();
+        terms.any(|term| matches!(term.source, Source::Own(_)))
+    }
+
     /// Adds the requirement `metadata.name=<name>`, for a watch of a single object.
     pub(crate) fn require_name(&mut self, name: &str) {
         self.terms.push(Term {
@@ -290,20 +314,20 @@ impl FieldSelector {
 
     #[cfg(test)]
     pub(super) fn parse(table: FieldTable, text: &str) -> Result<FieldSelector, ApiError> {
-        FieldSelector::of(table, terms(text)?)
+        FieldSelector::of((table, &[]), terms(text)?)
     }
 
     /// Returns the selector with these comparisons. The function [`terms`] describes a comparison.
     ///
     /// # Errors
     ///
-    /// Returns a 400 error if `table` does not contain the field of a comparison.
+    /// Returns a 400 error if neither the table nor the selectable fields contain the field of a comparison.
     pub(super) fn of(
-        table: FieldTable,
+        (table, selectable): (FieldTable, &[SelectableField]),
         terms: Vec<(&str, bool, String)>,
     ) -> Result<FieldSelector, ApiError> {
         let term = |(label, equal, value)| {
-            let source = table.source(label)?;
+            let source = table.source(label, selectable)?;
             Ok(Term {
                 source,
                 equal,

@@ -11,8 +11,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::go_json::append;
 use crate::object::Object;
 use crate::resource::Resource;
+use crate::schema::Model;
 use crate::selector::{Fields, Labels, Selectable};
 
 /// Maximum size of an object's JSON in bytes, equal to that of a request body.
@@ -34,11 +36,29 @@ pub(crate) struct Entry {
     members: Box<[u8]>,
     /// Range in `members` of the value of `metadata`.
     metadata: Range<usize>,
+    /// The rules of a definition to which the object has been adapted, if any.
+    model: Option<Arc<Model>>,
 }
 
 impl Entry {
     /// Creates the entry of an object at `revision`, or without a revision if `revision` is 0.
+    ///
+    /// Adapts the object to the rules of the resource's definition, if the resource has one.
     pub(crate) fn new(
+        resource: &Resource,
+        key: Arc<str>,
+        object: &Map<String, Value>,
+        revision: u64,
+    ) -> Entry {
+        let Some(model) = &resource.model else {
+            return Entry::written(resource, key, object, revision);
+        };
+        let mut object = object.clone();
+        model.show(&mut object);
+        Entry::written(resource, key, &object, revision)
+    }
+
+    fn written(
         resource: &Resource,
         key: Arc<str>,
         object: &Map<String, Value>,
@@ -75,10 +95,31 @@ impl Entry {
             key,
             revision,
             labels: Labels::of(&metadata),
-            fields: resource.strategy.fields.values_of(object),
+            fields: resource.fields_of(object),
             members: members.into(),
             metadata: at,
+            model: resource.model.clone(),
         }
+    }
+
+    /// Returns the object as readers of `resource` see it. Returns `None` if they see it as it is stored.
+    ///
+    /// Both differ if the object was stored in another version of its kind, or before a change of its
+    /// definition.
+    pub(crate) fn viewed(&self, resource: &Resource) -> Option<Entry> {
+        let model = resource.model.as_ref()?;
+        let is_adapted = |own: &Arc<Model>| Arc::ptr_eq(own, model);
+        if self.model.as_ref().is_some_and(is_adapted) {
+            return None;
+        }
+        let object = self.parsed(resource);
+        let key = Arc::clone(&self.key);
+        Some(Entry::new(resource, key, &object, self.revision))
+    }
+
+    /// Returns whether `other` has the same content.
+    pub(crate) fn is_same(&self, other: &Entry) -> bool {
+        self.members == other.members
     }
 
     /// Creates an entry of the changed object `new` with the key of `self`.
@@ -115,9 +156,10 @@ impl Entry {
             key: key.into(),
             revision: revision.ok_or("it has no revision")?,
             labels: Labels::of(&meta),
-            fields: resource.strategy.fields.values_of(&object),
+            fields: resource.fields_of(&object),
             members: members.into(),
             metadata,
+            model: None,
         })
     }
 
@@ -137,6 +179,7 @@ impl Entry {
             fields: self.fields.clone(),
             members: members.into(),
             metadata: self.metadata.start..end,
+            model: self.model.clone(),
         }
     }
 
@@ -210,8 +253,15 @@ impl Entry {
         out.push(b'}');
     }
 
-    /// Returns the parsed object with the `apiVersion` and `kind` of `resource`.
+    /// Returns the parsed object as readers of `resource` see it, with its `apiVersion` and `kind`.
     pub(crate) fn object(&self, resource: &Resource) -> Map<String, Value> {
+        match self.viewed(resource) {
+            Some(view) => view.parsed(resource),
+            None => self.parsed(resource),
+        }
+    }
+
+    fn parsed(&self, resource: &Resource) -> Map<String, Value> {
         let mut bytes = Vec::new();
         self.write_object(resource, &mut bytes);
         serde_json::from_slice(&bytes).expect("an entry was written as JSON")
@@ -232,8 +282,4 @@ fn revised(metadata: Option<&Value>, revision: u64) -> Value {
         }
     }
     metadata
-}
-
-fn append(out: &mut Vec<u8>, value: &Value) {
-    serde_json::to_writer(out, value).expect("writing JSON into memory can't fail");
 }

@@ -18,6 +18,7 @@ use crate::resource::Resource;
 use crate::shared::{Serving, Shared, State};
 use crate::status::ApiError;
 use crate::storage::Entry;
+use crate::strategy::custom;
 
 /// Maximum length in bytes of `generateName` in a generated name. A longer `generateName` is truncated before
 /// the suffix is appended (`MaxGeneratedNameLength`).
@@ -219,8 +220,10 @@ fn check_revision(sent: &str, how: How) -> Result<(), ApiError> {
 
 fn check_metadata(resource: &Resource, object: &Object, origin: Origin) -> Result<(), ApiError> {
     let mut errors = resource.strategy.metadata.check_new(object);
-    if origin == Origin::Request {
+    if origin == Origin::Request || resource.strategy.checks_direct_writes {
         errors.extend((resource.strategy.hooks.validate)(object));
+        let model = resource.model.as_deref();
+        errors.extend(custom::validate(&resource.kind, model, object));
     }
     if errors.is_empty() {
         return Ok(());

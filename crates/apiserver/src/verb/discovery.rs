@@ -7,10 +7,22 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::{Kind, Kinds, Scope, version};
+use crate::kinds::{DefinitionState, Kind, Kinds, Scope, version};
 
 /// Version of Kubernetes that the server behaves like and that `/version` reports.
 const GIT_VERSION: &str = "v1.36.3";
+
+/// Verbs of the kind of a `CustomResourceDefinition`, in the order of Kubernetes.
+const DEFINED_VERBS: [&str; 8] = [
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
 
 /// Returns the response of `/version`.
 pub(crate) fn version() -> Value {
@@ -149,13 +161,14 @@ fn group(kinds: &Kinds, name: &str) -> Value {
 /// Returns the verbs of a kind in discovery. Without those that create or change objects, if the definition of
 /// the kind is being deleted.
 fn verbs(kind: &Kind) -> Vec<&str> {
-    let hidden: &[&str] = if kind.is_terminating() {
-        &["create", "patch", "update"]
-    } else {
-        &[]
-    };
-    let verbs = kind.verbs.iter().map(String::as_str);
-    verbs.filter(|verb| !hidden.contains(verb)).collect()
+    match kind.definition {
+        None => kind.verbs.iter().map(String::as_str).collect(),
+        Some(DefinitionState::Established) => DEFINED_VERBS.to_vec(),
+        Some(DefinitionState::Terminating) => {
+            let remaining = ["delete", "deletecollection", "get", "list", "watch"];
+            remaining.to_vec()
+        }
+    }
 }
 
 fn plain_resources(kind: &Kind) -> Vec<Value> {

@@ -87,7 +87,7 @@ fn is_of_one(call: &ListCall<'_>, selection: &Selection) -> bool {
 pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, ApiError> {
     let options = call.options;
     let selection = Selection::parse(
-        call.resource.strategy.fields,
+        call.resource.fields(),
         options.label_selector.as_deref().unwrap_or_default(),
         options.field_selector.as_deref().unwrap_or_default(),
         || options.check_list(),
@@ -202,12 +202,14 @@ fn page(
     selection: &Selection,
 ) -> Page {
     let limit = start.limit.unwrap_or(usize::MAX);
+    let reader = Some(resource).filter(|reader| reader.is_reader_of(selection));
     let mut entries = Vec::new();
     let mut range = start.snapshot.range(prefix, &start.from).peekable();
     while entries.len() < limit
         && let Some(entry) = range.next()
     {
-        if selection.matches(entry.selectable()) {
+        let view = reader.and_then(|reader| entry.viewed(reader));
+        if selection.matches(view.as_ref().unwrap_or(entry).selectable()) {
             entries.push(Arc::clone(entry));
         }
     }

@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use super::update::change;
 use super::write::{How, Subject};
+use crate::decode_error::DecodeError;
 use crate::field_validation::{self, Complaints, Directive, Known, Warnings};
 use crate::go_json;
 use crate::kinds::schema::Definition;
@@ -145,15 +146,23 @@ pub(crate) fn patch(
         let mut document = stored.clone().into_value();
         patch.apply(|| resource.definition(), &mut document)?;
         let text = document.to_string();
+        let refused = |error: ApiError| {
+            let shown = patch.shown(&text);
+            ApiError::no_such_object(&shown, &error.to_string())
+        };
+        let mut complaints = Complaints::default();
         if let Some(rigour) = rigour {
-            document = rigour.judge(subject, stored, document).map_err(|error| {
-                let shown = patch.shown(&text);
-                ApiError::no_such_object(&shown, &error.to_string())
-            })?;
+            (document, complaints) = rigour.prune(subject, stored, document);
+            if resource.model.is_none() {
+                let judged = rigour.judge(std::mem::take(&mut complaints));
+                judged.map_err(refused)?;
+            }
         }
-        let patched = Object::of(&resource.kind, document);
-        let mut patched = patched.map_err(|error| ApiError::no_such_object(&text, &error.why()))?;
+        let undecodable = |error: DecodeError| ApiError::no_such_object(&text, &error.why());
+        let mut patched = Object::of(&resource.kind, document).map_err(undecodable)?;
+        complaints.add_unknown(&resource.decode(&mut patched).map_err(undecodable)?);
         if let Some(rigour) = rigour {
+            rigour.judge(complaints).map_err(refused)?;
             let when = " after mutating admission happens";
             merge_owners(&mut patched, when, rigour.warnings);
         }
@@ -164,14 +173,8 @@ pub(crate) fn patch(
 // === impl Rigour ===
 
 impl Rigour<'_> {
-    /// Removes unknown fields from the patched object. Reports unknown and duplicate fields as
-    /// `fieldValidation` requires.
-    fn judge(
-        &self,
-        subject: Subject<'_>,
-        stored: &Object,
-        patched: Value,
-    ) -> Result<Value, ApiError> {
+    /// Removes unknown fields from the patched object. Returns complaints about unknown and duplicate fields.
+    fn prune(&self, subject: Subject<'_>, stored: &Object, patched: Value) -> (Value, Complaints) {
         let known = subject.resource.known();
         let (pruned, found) = field_validation::prune(patched, known);
         let old = if found.is_empty() {
@@ -179,9 +182,12 @@ impl Rigour<'_> {
         } else {
             field_validation::prune(stored.clone().into_value(), known).1
         };
-        let complaints = self.duplicates.clone().and_new(found, &old);
-        self.directive.judge(complaints, self.warnings)?;
-        Ok(pruned)
+        (pruned, self.duplicates.clone().and_new(found, &old))
+    }
+
+    /// Reports complaints as `fieldValidation` requires.
+    fn judge(&self, complaints: Complaints) -> Result<(), ApiError> {
+        self.directive.judge(complaints, self.warnings)
     }
 }
 

@@ -29,12 +29,13 @@ impl Call {
     pub(super) fn sent(&self, resource: &Resource) -> Result<Object, ApiError> {
         let kind = &resource.kind;
         let (known, protobuf) = (resource.known(), request_body::of_kind(kind));
-        let (value, complaints) = self.read(known, protobuf, &kind.kind)?;
+        let (value, mut complaints) = self.read(known, protobuf, &kind.kind)?;
         if kind.custom && value.is_object() {
             self.check_type(kind, &value)?;
         }
         let object = Object::of_body(kind, value, &self.body);
         let mut object = object.map_err(|error| error.of_body(&self.body))?;
+        complaints.add_unknown(&resource.decode(&mut object)?);
         self.judge(complaints, (&kind.version, &kind.kind))?;
         merge_owners(&mut object, "", &self.warnings);
         Ok(object)

@@ -61,6 +61,8 @@ impl Call {
         entry: &Arc<Entry>,
     ) -> Result<Reply, ApiError> {
         let format = self.format(target, Content::Object)?;
+        let view = entry.viewed(&target.resource).map(Arc::new);
+        let entry = view.as_ref().unwrap_or(entry);
         let mut bytes = Vec::new();
         if let Some(schema) = format.schema(&target.resource.kind) {
             match format.representation {

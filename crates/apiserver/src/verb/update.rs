@@ -22,7 +22,7 @@ use crate::resource::Resource;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
-use crate::strategy::{Part, StatusMetadata};
+use crate::strategy::{Part, StatusMetadata, custom};
 
 /// Handles a PUT: replaces the stored object with `object`.
 pub(crate) fn update(
@@ -57,7 +57,7 @@ pub(crate) fn change(
         if how.dry_run {
             return Ok(not_stored(resource, &entry, &new, link));
         }
-        if new == old && !removes {
+        if new == old && !removes && is_stored(resource, &entry, &new) {
             return Ok(entry);
         }
         let step = if removes { Step::Remove } else { Step::Change };
@@ -70,6 +70,13 @@ pub(crate) fn change(
         }
         return Ok(stored);
     }
+}
+
+/// Returns whether a write of the state `new`, which readers already see, changes nothing in the store.
+///
+/// Such a write stores the changes of the object's definition since the object was written, as in Kubernetes.
+fn is_stored(resource: &Resource, entry: &Entry, new: &Object) -> bool {
+    entry.viewed(resource).is_none() || entry.changed(resource, new, entry.revision).is_same(entry)
 }
 
 /// Returns whether the object has no finalizers: neither in `metadata` nor, for a namespace, in `spec`.
@@ -198,7 +205,7 @@ fn merge(
     (resource.strategy.hooks.prepare_update)(&mut new, old, how.part);
     let link = new.meta("selfLink").cloned();
     keep_system_metadata(&mut new, old);
-    if how.origin == Origin::Request {
+    if how.origin == Origin::Request || resource.strategy.checks_direct_writes {
         let mut rules = resource.strategy.metadata;
         // Kubernetes checks only the change of the metadata again if a part of the object is written.
         let is_part = matches!(how.part, Part::Finalize | Part::Status);
@@ -272,6 +279,8 @@ fn check_update(
 ) -> Result<(), ApiError> {
     let resource = subject.resource;
     errors.extend((resource.strategy.hooks.validate_update)(old, new, part));
+    let (kind, model) = (&resource.kind, resource.model.as_deref());
+    errors.extend(custom::validate_update(kind, model, (old, new), part));
     if errors.is_empty() {
         return Ok(());
     }

@@ -99,6 +99,10 @@ pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<B
     let start = start(options)?;
     let filter = Filter {
         prefix: prefix(call.resource, call.namespace),
+        reader: call
+            .resource
+            .is_reader_of(&selection)
+            .then(|| Arc::clone(call.resource)),
         selection,
         after: if let Start::After(after) = start {
             after
@@ -125,7 +129,7 @@ pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<B
 fn selection(shared: &Shared, call: &WatchCall<'_>) -> Result<Selection, ApiError> {
     let options = call.options;
     let mut selection = Selection::parse(
-        call.resource.strategy.fields,
+        call.resource.fields(),
         options.label_selector.as_deref().unwrap_or_default(),
         options.field_selector.as_deref().unwrap_or_default(),
         || options.check_watch(shared.settings.watch_list),
@@ -171,7 +175,7 @@ fn open(
     let timed_bookmarks = bookmarks && opened.cached;
     let backlog = match opened.snapshot {
         Some(snapshot) => {
-            let selected = |entry: &&Arc<Entry>| filter.selection.matches(entry.selectable());
+            let selected = |entry: &&Arc<Entry>| filter.matches(entry);
             let entries: Vec<Arc<Entry>> = snapshot
                 .range(&filter.prefix, "")
                 .filter(selected)

@@ -141,6 +141,9 @@ impl Demand {
     /// Returns the most selective value that the filter requires.
     fn of(filter: &Filter) -> Demand {
         let demands = filter.selection.fields.demands();
+        // The index has the fields of objects as they are stored.
+        let is_indexed = |source: &Source| filter.reader.is_none() || *source == Source::Name;
+        let demands = demands.filter(|(source, _)| is_indexed(source));
         let namespace = filter.prefix.strip_suffix('/');
         let namespace = namespace.map(|namespace| (Source::Namespace, namespace));
         match demands.chain(namespace).min_by_key(|(source, _)| *source) {

@@ -5,6 +5,7 @@
 //! `CustomResourceDefinition` among the initial objects of the server.
 
 mod restarts;
+mod schemas;
 
 use kube_informer_apiserver::{Kind, Scope, Server};
 use serde_json::{Value, json};
@@ -394,22 +395,21 @@ async fn names_are_free_after_a_finalizer_was_removed_by_hand() {
 #[tokio::test(start_paused = true)]
 async fn a_definition_can_not_replace_a_built_in_kind() {
     let server = builder().build();
-    let mut fake = definition("deployments", "Deployment");
-    fake["spec"]["group"] = json!("apps");
-    for name in ["x.y", "deployments.apps"] {
-        fake["metadata"]["name"] = json!(name);
-        server.create(fake.clone()).unwrap();
-    }
-    let found = get(&server, "/apis/apps/v1").await.json;
+    let mut fake = definition("roles", "Role");
+    let group = "rbac.authorization.k8s.io";
+    fake["spec"]["group"] = json!(group);
+    fake["metadata"]["name"] = json!(format!("roles.{group}"));
+    fake["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, a test"});
+    server.create(fake.clone()).unwrap();
+    let found = get(&server, &format!("/apis/{group}/v1")).await.json;
     let resources = found["resources"].as_array().unwrap();
-    let deployments: Vec<_> = resources
+    let roles: Vec<_> = resources
         .iter()
-        .filter(|one| one["name"] == "deployments")
+        .filter(|one| one["name"] == "roles")
         .collect();
-    assert_eq!(deployments.len(), 1);
+    assert_eq!(roles.len(), 1);
     assert_eq!(
-        deployments[0]["shortNames"],
-        json!(["deploy"]),
+        roles[0]["storageVersionHash"], "7FuwZcIIItM=",
         "the built-in kind"
     );
 }

@@ -10,6 +10,7 @@
 mod churn;
 mod controllers;
 mod data_dir;
+mod definitions;
 mod fault_plan;
 mod seeding;
 mod template;
@@ -56,6 +57,8 @@ pub(crate) struct Options {
     pub(crate) kubeconfig: PathBuf,
     /// Directory for the objects; `None` keeps the objects only in memory.
     pub(crate) data_dir: Option<PathBuf>,
+    /// Files with the `CustomResourceDefinition`s to install.
+    pub(crate) definitions: Vec<PathBuf>,
     pub(crate) watch_caches: WatchCaches,
     pub(crate) seed_objects: Vec<SeedObjects>,
     pub(crate) churn: Option<Rate>,
@@ -72,8 +75,13 @@ struct Company {
 /// Runs the server until a signal arrives.
 pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow::Result<Ending> {
     let plan = options.faults.as_ref().map(FaultPlan::read).transpose()?;
+    let definitions = definitions::read(&options.definitions)?;
     let prepared = async {
         let server = start(options).await?;
+        let installed = definitions::install(&server, definitions)?;
+        if !installed.is_empty() {
+            output::say(format_args!("definitions: {}", installed.join(", ")));
+        }
         let company = Company::prepare(&server, options).await?;
         anyhow::Ok((server, company))
     };

@@ -200,13 +200,15 @@ impl JsonItems {
         if !std::mem::take(&mut self.first) {
             out.push(b',');
         }
+        let view = entry.viewed(&self.resource);
+        let entry = view.as_ref().unwrap_or(&entry);
         match self.representation {
             Representation::Object if self.resource.kind.custom => {
                 entry.write_object(&self.resource, out);
             }
             Representation::Object => entry.write_item(out),
             Representation::Metadata => entry.write_metadata(out),
-            Representation::Table(include) => self.table.write_row(&entry, include, out),
+            Representation::Table(include) => self.table.write_row(entry, include, out),
         }
         true
     }

@@ -157,6 +157,8 @@ impl Framer {
         shape: Shape,
         out: &mut Vec<u8>,
     ) -> Result<(), Unfit> {
+        let view = entry.viewed(&self.resource);
+        let entry = view.as_ref().unwrap_or(entry);
         if let Some(schema) = &self.schema {
             let mut json = Vec::new();
             match shape {

@@ -58,8 +58,9 @@ fn request() -> LoggedRequest {
 fn watcher(pods: &Resource, fields: &str, prefix: &str, labels: &str) -> Watcher {
     let filter = Filter {
         prefix: prefix.to_owned(),
-        selection: Selection::parse(pods.strategy.fields, labels, fields, || Ok(())).unwrap(),
+        selection: Selection::parse(pods.fields(), labels, fields, || Ok(())).unwrap(),
         after: 0,
+        reader: None,
     };
     Watcher {
         filter,

@@ -60,7 +60,13 @@ impl FromStr for SeedObjects {
                 "unknown resource {resource:?}; expected a name such as pods or deployments.apps"
             )
         })?;
-        if !is_stored(kind) {
+        if kind.kind == DEFINITION {
+            return Err(format!(
+                "{} can't be seeded; install definitions with --crd FILE",
+                kind.plural
+            ));
+        }
+        if !can_be_seeded(kind) {
             return Err(format!(
                 "{} can't be seeded, because the server does not store them",
                 kind.plural
@@ -92,11 +98,14 @@ impl fmt::Display for SeedObjects {
     }
 }
 
-/// Returns whether the server stores objects of the kind, that is, whether the kind supports `create` and
-/// `list`.
-pub(super) fn is_stored(kind: &Kind) -> bool {
+/// The kind of definitions of custom kinds.
+const DEFINITION: &str = "CustomResourceDefinition";
+
+/// Returns whether the server stores generated objects of the kind: whether the kind supports `create` and
+/// `list`, and is not [`DEFINITION`], whose objects are validated.
+pub(super) fn can_be_seeded(kind: &Kind) -> bool {
     let has = |verb: &str| kind.verbs.iter().any(|served| served == verb);
-    has("create") && has("list")
+    has("create") && has("list") && kind.kind != DEFINITION
 }
 
 /// Finds a kind by its plural, singular or short name, or by its plural and group, as kubectl does.

@@ -278,7 +278,7 @@ mod tests {
         let mut seen = 0;
         for kind in kinds
             .iter()
-            .filter(|kind| super::super::seeding::is_stored(kind))
+            .filter(|kind| super::super::seeding::can_be_seeded(kind))
         {
             let template = Template::new(kind, 1, 0);
             // Two kinds may be two versions of the same objects.

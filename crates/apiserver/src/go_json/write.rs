@@ -1,0 +1,109 @@
+//! Writes JSON as Go's `encoding/json` does.
+//!
+//! Guarantees: a floating-point number without a fraction has no decimal point.
+
+use std::io;
+
+use serde::Serialize as _;
+use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
+
+/// Decimal exponents of the numbers that are written without an exponent.
+const EXPONENTS: std::ops::Range<i32> = -6..21;
+
+/// The form of numbers.
+struct Numbers;
+
+/// The form of numbers, with characters escaped that have a meaning in HTML.
+struct Html;
+
+/// Appends the JSON of a value to `out`.
+pub(crate) fn append(out: &mut Vec<u8>, value: &Value) {
+    let written = value.serialize(&mut Serializer::with_formatter(out, Numbers));
+    written.expect("writing JSON into memory can't fail");
+}
+
+/// Returns the JSON of a value in an error message, where `<`, `>`, `&` and line separators are escaped.
+pub(crate) fn to_text(value: &Value) -> String {
+    let mut out = Vec::new();
+    let written = value.serialize(&mut Serializer::with_formatter(&mut out, Html));
+    written.expect("writing JSON into memory can't fail");
+    String::from_utf8(out).expect("JSON is UTF-8")
+}
+
+impl Formatter for Numbers {
+    fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        write_number(writer, value)
+    }
+}
+
+impl Formatter for Html {
+    fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        write_number(writer, value)
+    }
+
+    fn write_string_fragment<W: io::Write + ?Sized>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        for part in fragment.split_inclusive(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+            let plain = part.trim_end_matches(['<', '>', '&', '\u{2028}', '\u{2029}']);
+            writer.write_all(plain.as_bytes())?;
+            for letter in part[plain.len()..].chars() {
+                write!(writer, "\\u{:04x}", u32::from(letter))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_number<W: io::Write + ?Sized>(writer: &mut W, value: f64) -> io::Result<()> {
+    let scientific = format!("{value:e}");
+    let parts = scientific.split_once('e');
+    let parts = parts.and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?)));
+    match parts {
+        Some((digits, exponent)) if value != 0.0 && !EXPONENTS.contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            let exponent = exponent.unsigned_abs();
+            // Go writes a negative exponent with one digit if one is enough.
+            match sign {
+                '-' => write!(writer, "{digits}e-{exponent}"),
+                _ => write!(writer, "{digits}e+{exponent:02}"),
+            }
+        }
+        _ => write!(writer, "{value}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_have_gos_form() {
+        for (number, text) in [
+            (1.0, "1"),
+            (-0.0, "-0"),
+            (1.5, "1.5"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (1e-6, "0.000001"),
+            (1.5e-7, "1.5e-7"),
+            (2e-12, "2e-12"),
+            (1e300, "1e+300"),
+        ] {
+            let mut out = Vec::new();
+            append(&mut out, &json!([number]));
+            assert_eq!(String::from_utf8(out).unwrap(), format!("[{text}]"));
+        }
+    }
+
+    #[test]
+    fn html_is_escaped_in_messages() {
+        let text = to_text(&json!({"a<b": "c&&d>\n"}));
+        assert_eq!(text, r#"{"a\u003cb":"c\u0026\u0026d\u003e\n"}"#);
+    }
+}

@@ -1,0 +1,105 @@
+//! Go's regular expressions (package `regexp`), which the keyword `pattern` of a schema contains.
+//!
+//! Guarantees:
+//!
+//! - A pattern compiles if and only if `regexp.Compile` of Go 1.26 accepts it, and the error is Go's.
+//!   Patterns that exceed a limit below are the exception.
+//! - A pattern matches a text if and only if Go's `MatchString` reports a match.
+//! - The memory and the time of [`Pattern::compile`] are bounded for any pattern. The time of a match is
+//!   linear in the length of the text, and at most proportional to the size of the automaton.
+//!
+//! Properties and case folding are those of Unicode 15.0, the version of Go 1.26: code points assigned later
+//! are unassigned.
+//!
+//! A literal or class of surrogates, such as `\x{D800}`, matches nothing. In Go it can match U+FFFD if the
+//! pattern starts with `^` and a literal that contains it, because Go replaces surrogates when it encodes the
+//! literal.
+//!
+//! Limits that are lower than Go's; the error starts with `pattern is too large for this server`:
+//!
+//! - a pattern has at most [`PATTERN_BYTES_MAX`] bytes;
+//! - its classes have at most 524,288 ranges together (32 times as many in Go); `\pL` has about 650;
+//! - its automaton has at most 24 MiB, while Go accepts 3,355,443 instructions of 40 bytes.
+
+mod alternation;
+mod automaton;
+mod class;
+mod class_syntax;
+mod escape;
+mod factor;
+mod fold;
+mod groups;
+mod matcher;
+mod measure;
+mod names;
+mod node;
+mod parser;
+mod property;
+mod tree;
+
+use std::sync::Arc;
+
+use automaton::{AUTOMATON_BYTES_MAX, TooLarge};
+use escape::Fault;
+use matcher::Matcher;
+use measure::RANGES_MAX;
+use node::Limit;
+
+/// Maximum length of a pattern in bytes.
+pub(crate) const PATTERN_BYTES_MAX: usize = 64 << 10;
+
+/// A compiled pattern. Clones share the automaton.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    matcher: Arc<Matcher>,
+}
+
+impl Pattern {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    ///
+    /// The text of the error that Go's `regexp.Compile` returns, or the limit of this module that the pattern
+    /// exceeds.
+    pub(crate) fn compile(text: &str) -> Result<Pattern, String> {
+        if text.len() > PATTERN_BYTES_MAX {
+            return Err(too_large(&format!("more than {PATTERN_BYTES_MAX} bytes")));
+        }
+        let (tree, root) = parser::parse(text).map_err(|fault| describe(&fault, text))?;
+        let nfa = automaton::build(&tree, root).map_err(|TooLarge| automaton_too_large())?;
+        let matcher = Matcher::new(nfa).ok_or_else(automaton_too_large)?;
+        Ok(Pattern {
+            matcher: Arc::new(matcher),
+        })
+    }
+
+    /// Returns whether the pattern matches some part of `text`.
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.matcher.is_match(text)
+    }
+}
+
+fn describe(fault: &Fault<'_>, pattern: &str) -> String {
+    let (code, quoted) = match fault {
+        Fault::Syntax(code, quoted) => (*code, *quoted),
+        Fault::Limit(Limit::Depth) => ("expression nests too deeply", pattern),
+        Fault::Limit(Limit::Size) => ("expression too large", pattern),
+        Fault::Limit(Limit::Ranges) => {
+            return too_large(&format!("more than {RANGES_MAX} ranges in classes"));
+        }
+    };
+    format!("error parsing regexp: {code}: `{quoted}`")
+}
+
+fn automaton_too_large() -> String {
+    too_large(&format!(
+        "an automaton of more than {AUTOMATON_BYTES_MAX} bytes"
+    ))
+}
+
+fn too_large(what: &str) -> String {
+    format!("pattern is too large for this server: {what}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Defines how the objects of one version of a custom kind are decoded, read and validated.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::correlate::Correlated;
+use super::embedded::{self, Malformed};
+use super::shape::{TooManyDefaults, Unknown};
+use super::validate::Validator;
+use super::{Schema, list_type};
+use crate::selector::SelectableField;
+use crate::status::FieldError;
+
+/// The rules of a definition for the objects of one version.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Model {
+    /// The schema of the version.
+    schema: Arc<Schema>,
+    /// The schema of the version in which the objects are stored.
+    stored: Arc<Schema>,
+    /// Whether any part of an object is an embedded object.
+    embeds: bool,
+    /// The fields that field selectors can compare, except for name and namespace.
+    pub(crate) selectable: Vec<SelectableField>,
+}
+
+/// The reason why a request body can't be decoded.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Undecodable {
+    Invalid(FieldError),
+    TooManyDefaults,
+}
+
+impl Model {
+    pub(crate) fn new(
+        schema: Arc<Schema>,
+        stored: Arc<Schema>,
+        selectable: Vec<SelectableField>,
+    ) -> Model {
+        let embeds = [&schema, &stored]
+            .into_iter()
+            .any(|schema| schema.any(&|node| node.embeds));
+        Model {
+            schema,
+            stored,
+            embeds,
+            selectable,
+        }
+    }
+
+    /// Prepares an object from a request: removes unknown members and nulls, and sets defaults.
+    ///
+    /// Returns the paths of at most 100 removed members, such as `spec.unknown`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the type or the metadata of an embedded object has a wrong JSON type, or if the
+    /// defaults are too large.
+    pub(crate) fn decode(
+        &self,
+        object: &mut Map<String, Value>,
+    ) -> Result<Vec<String>, Undecodable> {
+        let unknown = self.shape(&self.schema, object, Malformed::Reject);
+        let unknown = unknown.map_err(Undecodable::Invalid)?;
+        let defaulted = self.schema.set_defaults(object);
+        defaulted.map_err(|TooManyDefaults| Undecodable::TooManyDefaults)?;
+        Ok(unknown)
+    }
+
+    /// Changes a stored object, or one to be stored, to what a reader of the version sees.
+    ///
+    /// As in Kubernetes, the schema of the stored version sets the defaults, and both schemas remove members.
+    /// Defaults that would be too large are left out.
+    pub(crate) fn show(&self, object: &mut Map<String, Value>) {
+        // Malformed members are dropped, so nothing is rejected.
+        let _ = self.shape(&self.stored, object, Malformed::Drop);
+        if self.stored.set_defaults(object).is_err() {
+            tracing::warn!("the defaults of a custom object are too large, so some are not set");
+        }
+        if !Arc::ptr_eq(&self.stored, &self.schema) {
+            let _ = self.shape(&self.schema, object, Malformed::Drop);
+        }
+    }
+
+    /// Validates an object against the schema. For an update, `old` has the stored object.
+    pub(crate) fn check(
+        &self,
+        old: Option<&Map<String, Value>>,
+        new: &Map<String, Value>,
+    ) -> Vec<FieldError> {
+        let new = Value::Object(new.clone());
+        let old = old.map(|old| Value::Object(old.clone()));
+        let correlated = old.as_ref();
+        let correlated = correlated.map(|old| Correlated::new(&self.schema, &new, old));
+        Validator::validate("", &self.schema, &new, correlated).into_errors()
+    }
+
+    /// Validates an update of the subresource `status` against the schema of the member `status`.
+    pub(crate) fn check_status(
+        &self,
+        old: &Map<String, Value>,
+        new: &Map<String, Value>,
+    ) -> Vec<FieldError> {
+        let schema = self.schema.properties.get("status");
+        let (Some(status), Some(schema)) = (new.get("status"), schema) else {
+            return Vec::new();
+        };
+        let old = old.get("status");
+        let old = old.map(|old| Correlated::new(schema, status, old));
+        Validator::validate("status", schema, status, old).into_errors()
+    }
+
+    /// Validates the types and the metadata of embedded objects.
+    pub(crate) fn check_embedded(&self, object: &Map<String, Value>) -> Vec<FieldError> {
+        if !self.embeds {
+            return Vec::new();
+        }
+        embedded::validate(&self.schema, object)
+    }
+
+    /// Returns the errors about repeated items of lists that are sets or maps.
+    ///
+    /// As in Kubernetes, an update reports none if the stored object has such errors.
+    pub(crate) fn check_lists(
+        &self,
+        old: Option<&Map<String, Value>>,
+        new: &Map<String, Value>,
+    ) -> Vec<FieldError> {
+        let errors = list_type::duplicates(&self.schema, new);
+        let is_old = |old| !list_type::duplicates(&self.schema, old).is_empty();
+        if !errors.is_empty() && old.is_some_and(is_old) {
+            return Vec::new();
+        }
+        errors
+    }
+
+    /// Removes what a schema does not allow, and returns the paths of removed members.
+    fn shape(
+        &self,
+        schema: &Schema,
+        object: &mut Map<String, Value>,
+        malformed: Malformed,
+    ) -> Result<Vec<String>, FieldError> {
+        let mut pruned = Unknown::default();
+        schema.prune(object, &mut pruned);
+        schema.drop_nulls(object);
+        pruned.found.sort();
+        if self.embeds {
+            let mut coerced = embedded::coerce(schema, object, false, malformed)?;
+            coerced.sort();
+            pruned.found.append(&mut coerced);
+        }
+        Ok(pruned.found)
+    }
+}

@@ -1,0 +1,209 @@
+//! Tests of the schemas of definitions that a case can't show: definitions of the builder, direct calls, several
+//! versions with fields of their own for selectors, and a restart.
+
+use kube_informer_apiserver::{Server, WatchCache};
+use serde_json::{Value, json};
+
+use super::{CRDS, WIDGETS, definition, widget};
+use crate::ask::{Watch, builder, get, with};
+
+/// Returns the definition of `widgets` with a schema for `spec`.
+fn with_spec(properties: &Value) -> Value {
+    let mut definition = definition("widgets", "Widget");
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": properties}},
+    });
+    definition
+}
+
+fn widget_with(name: &str, spec: &Value) -> Value {
+    let mut widget = widget(name);
+    widget["spec"] = spec.clone();
+    widget
+}
+
+const TWO_IN_YAML: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, kind: Widget}
+  versions:
+  - name: v1
+    served: yes
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              size: {type: integer, default: 1}
+---
+# An empty document.
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: realms.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: realms, kind: Realm}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object}}
+";
+
+#[tokio::test(start_paused = true)]
+async fn a_builder_takes_definitions_in_yaml_and_objects_of_their_kinds() {
+    let server = builder()
+        .crd(TWO_IN_YAML)
+        .watch_cache_for("widgets.example.com", WatchCache::Off)
+        .seed([
+            widget_with("a", &json!({"x": 1})),
+            json!({"apiVersion": "example.com/v1", "kind": "Realm", "metadata": {"name": "r"}}),
+        ])
+        .build();
+    assert_eq!(server.revision(), 2);
+    let a = server
+        .get("example.com/v1", "widgets", "default/a")
+        .unwrap();
+    assert_eq!(a["spec"], json!({"size": 1}));
+    assert_eq!(a["metadata"]["resourceVersion"], "1");
+    let r = server.get("example.com/v1", "realms", "r").unwrap();
+    assert_eq!(r["metadata"]["resourceVersion"], "2");
+    let definition = get(&server, &format!("{CRDS}/widgets.example.com")).await;
+    assert_eq!(definition.json["metadata"]["resourceVersion"], "1");
+}
+
+#[test]
+#[should_panic(expected = "its apiVersion is \"v1\", and its kind is \"Pod\"")]
+fn a_builder_rejects_other_objects_than_definitions() {
+    drop(builder().crd(json!({"apiVersion": "v1", "kind": "Pod"})));
+}
+
+#[test]
+#[should_panic(expected = "no resource \"gadgets.example.com\" is served")]
+fn a_watch_cache_needs_a_resource() {
+    let builder = builder().crd(TWO_IN_YAML);
+    drop(
+        builder
+            .watch_cache_for("gadgets.example.com", WatchCache::Off)
+            .build(),
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn direct_calls_set_defaults_and_prune_but_do_not_validate() {
+    let properties = json!({"size": {"type": "integer", "default": 1, "maximum": 5}});
+    let server = builder().crd(with_spec(&properties)).build();
+    let made = server.create(widget_with("a", &json!({"x": 1}))).unwrap();
+    assert_eq!(made["spec"], json!({"size": 1}));
+    let large = widget_with("a", &json!({"size": 10, "x": 1}));
+    assert_eq!(server.update(large).unwrap()["spec"], json!({"size": 10}));
+    let patch = json!({"spec": {"size": null}});
+    let patched = server.patch("example.com/v1", "widgets", "default/a", patch);
+    assert_eq!(patched.unwrap()["spec"], json!({"size": 1}));
+}
+
+/// Returns a server with the kind `Widget` in the versions v1 and v2. Only v1 has `spec.color`, and only v2 has
+/// `spec.shape`. Selectors can compare the field of their version. The kind is stored in v2.
+fn of_two_versions() -> Server {
+    let version = |name: &str, field: &str, default: &str| {
+        let text = json!({"type": "string", "default": default});
+        let both = json!({"color": text, "shape": {"type": "string"}});
+        json!({
+            "name": name,
+            "served": true,
+            "storage": name == "v2",
+            "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "properties": {"spec": {"type": "object", "properties": both}},
+            }},
+            "selectableFields": [{"jsonPath": format!(".spec.{field}")}],
+        })
+    };
+    let mut definition = definition("widgets", "Widget");
+    definition["spec"]["versions"] = json!([
+        version("v1", "color", "red"),
+        version("v2", "shape", "blue")
+    ]);
+    builder().crd(definition).build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_version_selects_by_its_own_fields() {
+    let server = of_two_versions();
+    let v2 = WIDGETS.replace("/v1/", "/v2/");
+    let mut reds = Watch::open(
+        &server,
+        &format!("{WIDGETS}?watch=1&fieldSelector=spec.color=red"),
+    )
+    .await;
+    let mut rounds = Watch::open(
+        &server,
+        &format!("{v2}?watch=1&fieldSelector=spec.shape=round"),
+    )
+    .await;
+    with(
+        &server,
+        "POST",
+        WIDGETS,
+        &widget_with("a", &json!({"shape": "round"})),
+    )
+    .await;
+    let mut b = widget_with("b", &json!({"color": "red", "shape": "flat"}));
+    b["apiVersion"] = json!("example.com/v2");
+    with(&server, "POST", &v2, &b).await;
+    let names = async |uri: String| get(&server, &uri).await.names().join(" ");
+    assert_eq!(
+        names(format!("{WIDGETS}?fieldSelector=spec.color=red")).await,
+        "a b"
+    );
+    assert_eq!(
+        names(format!("{v2}?fieldSelector=spec.shape=round")).await,
+        "a"
+    );
+    assert_eq!(
+        names(format!("{v2}?fieldSelector=spec.shape=flat")).await,
+        "b"
+    );
+    let other = get(&server, &format!("{v2}?fieldSelector=spec.color=red")).await;
+    assert_eq!(other.message(), "field label not supported: spec.color");
+    let [a, b] = ["ADDED a", "ADDED b"];
+    let events = reds.trace().await;
+    assert!(events.contains(a) && events.contains(b), "{events}");
+    let events = rounds.trace().await;
+    assert!(events.contains(a) && !events.contains(b), "{events}");
+}
+
+#[cfg(feature = "persistence")]
+#[tokio::test(start_paused = true)]
+async fn a_restarted_server_applies_schemas_to_its_objects() {
+    let directory = crate::persistence::scratch("schemas");
+    let server = builder().open(&directory).unwrap();
+    let properties = json!({"size": {"type": "integer", "default": 1}});
+    with(&server, "POST", CRDS, &with_spec(&properties)).await;
+    with(&server, "POST", WIDGETS, &widget_with("a", &json!({}))).await;
+    // The schema changes after the object is stored.
+    let properties =
+        json!({"size": {"type": "integer"}, "color": {"type": "string", "default": "red"}});
+    let changed = json!({"spec": {"versions": with_spec(&properties)["spec"]["versions"]}});
+    let name = format!("{CRDS}/widgets.example.com");
+    assert_eq!(with(&server, "PATCH", &name, &changed).await.code, 200);
+    drop(server);
+
+    let server = builder().open(&directory).unwrap();
+    let a = get(&server, &format!("{WIDGETS}/a")).await.json;
+    assert_eq!(a["spec"], json!({"color": "red", "size": 1}));
+    let list = get(&server, WIDGETS).await.json;
+    assert_eq!(list["items"][0], a);
+    let bad = widget_with("b", &json!({"size": "x"}));
+    assert_eq!(with(&server, "POST", WIDGETS, &bad).await.code, 422);
+}

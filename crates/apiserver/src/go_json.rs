@@ -3,6 +3,7 @@
 //! Guarantees: the rules and the messages are those of the scanner in `encoding/json/scanner.go`. The scanner
 //! does not check the encoding of strings, and accepts 10,000 levels of nesting.
 
+pub(crate) mod text;
 mod write;
 
 use crate::quote::Quoted;

@@ -43,7 +43,8 @@ use automaton::{AUTOMATON_BYTES_MAX, TooLarge};
 use escape::Fault;
 use matcher::Matcher;
 use measure::RANGES_MAX;
-use node::Limit;
+use node::{Limit, NodeId};
+use tree::Tree;
 
 /// Maximum length of a pattern in bytes.
 pub(crate) const PATTERN_BYTES_MAX: usize = 64 << 10;
@@ -62,10 +63,7 @@ impl Pattern {
     /// The text of the error that Go's `regexp.Compile` returns, or the limit of this module that the pattern
     /// exceeds.
     pub(crate) fn compile(text: &str) -> Result<Pattern, String> {
-        if text.len() > PATTERN_BYTES_MAX {
-            return Err(too_large(&format!("more than {PATTERN_BYTES_MAX} bytes")));
-        }
-        let (tree, root) = parser::parse(text).map_err(|fault| describe(&fault, text))?;
+        let (tree, root) = parse(text)?;
         let nfa = automaton::build(&tree, root).map_err(|TooLarge| automaton_too_large())?;
         let matcher = Matcher::new(nfa).ok_or_else(automaton_too_large)?;
         Ok(Pattern {
@@ -73,10 +71,22 @@ impl Pattern {
         })
     }
 
+    /// Returns the error of [`Pattern::compile`], without the limit of the automaton.
+    pub(crate) fn syntax_error(text: &str) -> Option<String> {
+        parse(text).err()
+    }
+
     /// Returns whether the pattern matches some part of `text`.
     pub(crate) fn is_match(&self, text: &str) -> bool {
         self.matcher.is_match(text)
     }
+}
+
+fn parse(text: &str) -> Result<(Tree, NodeId), String> {
+    if text.len() > PATTERN_BYTES_MAX {
+        return Err(too_large(&format!("more than {PATTERN_BYTES_MAX} bytes")));
+    }
+    parser::parse(text).map_err(|fault| describe(&fault, text))
 }
 
 fn describe(fault: &Fault<'_>, pattern: &str) -> String {

@@ -54,6 +54,11 @@
 //! version.
 //! The subresources `status` and `scale`, the printer columns and the selectable fields work.
 //!
+//! The server validates a definition as Kubernetes does, with the same messages, and rejects an invalid one. It
+//! does not check default values and the expressions of `x-kubernetes-validations`, and checks only the outer
+//! structure of certificates in a CA bundle. A member of a wrong JSON type counts as absent, except in a schema,
+//! which is then rejected.
+//!
 //! The schema of a version applies to its objects: unknown fields are removed with a warning, defaults are set,
 //! and requests are validated, also formats, patterns, list types and embedded objects. An update does not
 //! report an invalid value that it does not change.
@@ -119,7 +124,7 @@
 //!     for a node;
 //!   - a `Secret` receives a default type, and the values of `stringData` in `data`;
 //!   - a namespace receives its finalizer and label;
-//!   - a definition receives its singular name, list kind and conversion;
+//!   - a definition receives its singular name, list kind, conversion, and the port of its webhook;
 //!   - field selectors apply the default of a field that an object does not set.
 //!
 //! # Limits
@@ -142,6 +147,7 @@
 //! | JSON patch | 10,000 operations; 3 MiB copied; 100 million values moved | 413; 422; 413 |
 //! | one object after any write | 3 MiB; 127 levels | 413; 400 |
 //! | `CustomResourceDefinition` | 1,000 served versions; 16 MiB of names, counted once per served version | its kind is not served |
+//! | errors of one definition | 1,000; none after 2 MiB; 1 MiB for one value | further errors are not reported; the value is cut |
 //! | printer columns of a version | 100 | further columns are left out |
 //! | defaults in one custom object | 3 MiB | 413; in a stored object, further defaults are not set |
 //! | errors of one custom object | 1,000 of values, 1,000 of repeated list items, 100 unknown fields | further errors are left out |

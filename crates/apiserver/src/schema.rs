@@ -23,6 +23,7 @@ mod validate;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -49,6 +50,7 @@ pub(crate) struct Schema {
 
     properties: BTreeMap<String, Schema>,
     additional_properties: Option<Additional>,
+    #[serde(deserialize_with = "items")]
     items: Option<Box<Schema>>,
     required: Vec<String>,
     max_properties: Option<i64>,
@@ -120,6 +122,16 @@ struct DefaultValue {
 struct LazyPattern {
     text: String,
     compiled: OnceLock<Result<crate::go_regex::Pattern, String>>,
+}
+
+/// Reads the value of `items`. As in Kubernetes, a value that is no object counts as absent.
+fn items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Schema>>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Object(members) => Schema::deserialize(Value::Object(members))
+            .map(|schema| Some(Box::new(schema)))
+            .map_err(D::Error::custom),
+        _ => Ok(None),
+    }
 }
 
 // === impl Schema ===

@@ -8,8 +8,7 @@ use serde::Serialize as _;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
-/// Decimal exponents of the numbers that are written without an exponent.
-const EXPONENTS: std::ops::Range<i32> = -6..21;
+use super::text::float_text;
 
 /// The form of numbers.
 struct Numbers;
@@ -33,13 +32,13 @@ pub(crate) fn to_text(value: &Value) -> String {
 
 impl Formatter for Numbers {
     fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        write_number(writer, value)
+        writer.write_all(float_text(value).as_bytes())
     }
 }
 
 impl Formatter for Html {
     fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        write_number(writer, value)
+        writer.write_all(float_text(value).as_bytes())
     }
 
     fn write_string_fragment<W: io::Write + ?Sized>(
@@ -55,24 +54,6 @@ impl Formatter for Html {
             }
         }
         Ok(())
-    }
-}
-
-fn write_number<W: io::Write + ?Sized>(writer: &mut W, value: f64) -> io::Result<()> {
-    let scientific = format!("{value:e}");
-    let parts = scientific.split_once('e');
-    let parts = parts.and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?)));
-    match parts {
-        Some((digits, exponent)) if value != 0.0 && !EXPONENTS.contains(&exponent) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            let exponent = exponent.unsigned_abs();
-            // Go writes a negative exponent with one digit if one is enough.
-            match sign {
-                '-' => write!(writer, "{digits}e-{exponent}"),
-                _ => write!(writer, "{digits}e+{exponent:02}"),
-            }
-        }
-        _ => write!(writer, "{value}"),
     }
 }
 

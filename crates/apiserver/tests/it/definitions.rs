@@ -427,7 +427,7 @@ async fn invalid_definitions_are_rejected_with_the_messages_of_kubernetes() {
     let scale = json!({"scale": {"specReplicasPath": ".metadata", "statusReplicasPath": ""}});
     assert_eq!(
         refused(&|it| it["spec"]["versions"][0]["subresources"] = scale.clone()).await,
-        "[spec.versions[0].subresources.scale.specReplicasPath: Invalid value: \".metadata\": should be a json path under .spec, spec.versions[0].subresources.scale.statusReplicasPath: Required value]"
+        "[spec.subresources.scale.specReplicasPath: Invalid value: \".metadata\": should be a json path under .spec, spec.subresources.scale.statusReplicasPath: Required value]"
     );
     assert_eq!(
         refused(&|it| it["spec"]["scope"] = json!("Galaxy")).await,

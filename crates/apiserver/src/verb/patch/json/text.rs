@@ -6,10 +6,11 @@
 //! not equal the number 10 in an object.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Number, Value};
+
+use crate::go_json::text::{number_text, string_text};
 
 /// Returns whether the JSON text `sent` equals `value`.
 ///
@@ -40,48 +41,6 @@ pub(super) fn equal(value: &Value, sent: &RawValue) -> bool {
             members.len() == sent.len() && members.iter().all(is_sent)
         }
     }
-}
-
-/// Returns a string as Go's `encoding/json` writes it.
-fn string_text(value: &str) -> String {
-    let mut text = String::with_capacity(value.len() + 2);
-    text.push('"');
-    for letter in value.chars() {
-        match letter {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\u{8}' => text.push_str("\\b"),
-            '\u{c}' => text.push_str("\\f"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            '\0'..' ' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                let _ = write!(text, "\\u{:04x}", u32::from(letter));
-            }
-            _ => text.push(letter),
-        }
-    }
-    text.push('"');
-    text
-}
-
-/// Returns a number as Go's `encoding/json` writes it.
-fn number_text(number: &Number) -> String {
-    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else {
-        return number.to_string();
-    };
-    let size = float.abs();
-    if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        // Go writes the sign of a positive exponent.
-        let text = format!("{float:e}");
-        return match text.split_once('e') {
-            Some((digits, exponent)) if !exponent.starts_with('-') => {
-                format!("{digits}e+{exponent}")
-            }
-            _ => text,
-        };
-    }
-    format!("{float}")
 }
 
 #[cfg(test)]

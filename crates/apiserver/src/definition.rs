@@ -178,6 +178,7 @@ impl Definition {
 
     /// Returns the rules for the objects of a version. `stored` is the schema of the storage version.
     fn model(&self, version: &Version, stored: Option<&Arc<Schema>>) -> Option<Arc<Model>> {
+        let json = version.schema.as_ref()?.schema.as_ref()?;
         let own = self.schema(version)?;
         let stored = stored.map_or_else(|| Arc::clone(&own), Arc::clone);
         // Versions with equal schemas share one, so that objects need no conversion between them.
@@ -192,7 +193,12 @@ impl Definition {
             let path = path.unwrap_or(&field.json_path).to_owned();
             SelectableField { path }
         });
-        Some(Arc::new(Model::new(own, stored, selectable.collect())))
+        Some(Arc::new(Model::new(
+            own,
+            json,
+            stored,
+            selectable.collect(),
+        )))
     }
 
     /// Returns the schema of a version. Returns `None`, and logs a warning, if it can't be read.

@@ -80,6 +80,36 @@ impl Pattern {
     pub(crate) fn is_match(&self, text: &str) -> bool {
         self.matcher.is_match(text)
     }
+
+    /// Returns the first match (`FindString`), or `None` if the pattern does not match.
+    pub(crate) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let found = self.matcher.find_at(text, 0)?;
+        Some(&text[found])
+    }
+
+    /// Returns the first matches that do not overlap, at most `limit` (`FindAllString`).
+    pub(crate) fn find_all<'t>(&self, text: &'t str, limit: usize) -> Vec<&'t str> {
+        let mut all = Vec::new();
+        let (mut from, mut last_end) = (0, None);
+        while all.len() < limit
+            && from <= text.len()
+            && let Some(found) = self.matcher.find_at(text, from)
+        {
+            let is_repeated = found.end == from && last_end == Some(found.start);
+            if found.end > from {
+                from = found.end;
+            } else {
+                let next = text[from..].chars().next();
+                from += next.map_or(1, char::len_utf8);
+            }
+            last_end = Some(found.end);
+            // As in Go, an empty match right after another match does not count.
+            if !is_repeated {
+                all.push(&text[found]);
+            }
+        }
+        all
+    }
 }
 
 fn parse(text: &str) -> Result<(Tree, NodeId), String> {

@@ -55,16 +55,17 @@
 //! The subresources `status` and `scale`, the printer columns and the selectable fields work.
 //!
 //! The server validates a definition as Kubernetes does, with the same messages, and rejects an invalid one. It
-//! does not check default values and the expressions of `x-kubernetes-validations`, and checks only the outer
-//! structure of certificates in a CA bundle. A member of a wrong JSON type counts as absent, except in a schema,
-//! which is then rejected.
+//! does not check default values, and checks only the outer structure of certificates in a CA bundle. A member of a
+//! wrong JSON type counts as absent, except in a schema, which is then rejected.
 //!
 //! The schema of a version applies to its objects: unknown fields are removed with a warning, defaults are set,
 //! and requests are validated, also formats, patterns, list types and embedded objects. An update does not
 //! report an invalid value that it does not change.
 //! A change of the schema applies to stored objects when they are read, and to their bytes with their next
 //! write.
-//! Rules in CEL (`x-kubernetes-validations`) have no effect yet.
+//! Rules in CEL (`x-kubernetes-validations`) are evaluated with the functions and the cost limits of Kubernetes.
+//! The cost is not estimated in advance, and the warning about a rule that an unchanged value violates is not
+//! sent.
 //!
 //! The deletion of a definition deletes all objects of its kind. When no object is left, the definition is
 //! removed and the watches end.

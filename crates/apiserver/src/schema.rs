@@ -6,9 +6,9 @@
 //! - the time and the memory for one object are limited, whatever the schema: see [`DEFAULTS_BYTES_MAX`] and
 //!   [`Outcome`](outcome::Outcome).
 //!
-//! Rules in CEL (`x-kubernetes-validations`) are not evaluated. The schema itself is validated by the module
-//! `strategy::definition`.
+//! The schema itself is validated by the module `strategy::definition`.
 
+mod cel;
 mod correlate;
 mod defaults;
 mod embedded;
@@ -27,6 +27,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+pub(crate) use cel::Validator as CelValidator;
 pub(crate) use model::{Model, Undecodable};
 
 /// Maximum total size in bytes of the defaults that are set in one object, equal to that of an object.
@@ -87,6 +88,9 @@ pub(crate) struct Schema {
     list_type: String,
     #[serde(rename = "x-kubernetes-list-map-keys")]
     list_map_keys: Vec<String>,
+    /// The rules in CEL, which [`cel`] compiles.
+    #[serde(rename = "x-kubernetes-validations")]
+    rules: Vec<Value>,
 }
 
 /// The value of `additionalProperties`.
@@ -157,6 +161,11 @@ impl Schema {
             Some(Additional::Any(_)) => Member::Any,
             Some(Additional::Schema(schema)) => Member::Of(schema),
         }
+    }
+
+    /// Returns whether any node has rules in CEL.
+    pub(crate) fn has_rules(&self) -> bool {
+        self.any(&|node| !node.rules.is_empty() || node.all_of.iter().any(Schema::has_rules))
     }
 
     /// Returns whether any node for which `test` is true determines a part of an object.

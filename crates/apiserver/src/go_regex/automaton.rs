@@ -40,8 +40,10 @@ enum Task {
     Build(NodeId),
     /// Add `next` to the states that a union leads to.
     Join(StateID),
-    /// Make `next` a union that leads to `next` and to this state.
-    Skip(StateID),
+    /// Make `next` a union that leads to `next` and to `end`. The way to `next` is preferred if `is_greedy` is set.
+    Skip { end: StateID, is_greedy: bool },
+    /// Add `end` to the states that a union leads to.
+    Leave { union: StateID, end: StateID },
     /// Continue in front of this state.
     Continue(StateID),
 }
@@ -64,6 +66,7 @@ pub(super) fn build(tree: &Tree, root: NodeId) -> Result<NFA, TooLarge> {
     builder.set_size_limit(Some(AUTOMATON_BYTES_MAX))?;
     builder.start_pattern()?;
     let end = builder.add_match()?;
+    let end = builder.add_capture_end(end, 0)?;
     let mut translator = Translator {
         nodes: &tree.nodes,
         builder,
@@ -72,6 +75,11 @@ pub(super) fn build(tree: &Tree, root: NodeId) -> Result<NFA, TooLarge> {
         classes: BTreeMap::new(),
     };
     translator.run()?;
+    // The match of a search starts here, after the code points that it skips.
+    let begin = translator
+        .builder
+        .add_capture_start(translator.next, 0, None)?;
+    translator.next = begin;
     if !starts_at_begin(&tree.nodes, root) {
         // A search skips whole code points, because `\B` matches between the bytes of one. The engines would
         // skip bytes, so this loop is part of the pattern for them.
@@ -103,7 +111,14 @@ impl Translator<'_> {
             match task {
                 Task::Build(id) => self.build(id)?,
                 Task::Join(union) => self.builder.patch(union, self.next)?,
-                Task::Skip(end) => self.next = self.builder.add_union(vec![self.next, end])?,
+                Task::Leave { union, end } => self.builder.patch(union, end)?,
+                Task::Skip { end, is_greedy } => {
+                    let mut ways = vec![self.next, end];
+                    if !is_greedy {
+                        ways.reverse();
+                    }
+                    self.next = self.builder.add_union(ways)?;
+                }
                 Task::Continue(state) => self.next = state,
             }
         }
@@ -127,16 +142,16 @@ impl Translator<'_> {
             Op::NoWordBoundary => self.look(Look::WordAsciiNegate)?,
             Op::Capture | Op::Concat => self.tasks.extend(subs.map(Task::Build)),
             Op::Alternate => self.alternation(&node.subs)?,
-            Op::Star => self.repetition(&node.subs, Copies { min: 0, max: None })?,
-            Op::Plus => self.repetition(&node.subs, Copies { min: 1, max: None })?,
+            Op::Star => self.repetition(node, Copies { min: 0, max: None })?,
+            Op::Plus => self.repetition(node, Copies { min: 1, max: None })?,
             Op::Quest => self.repetition(
-                &node.subs,
+                node,
                 Copies {
                     min: 0,
                     max: Some(1),
                 },
             )?,
-            Op::Repeat => self.repetition(&node.subs, node.copies)?,
+            Op::Repeat => self.repetition(node, node.copies)?,
             Op::EmptyMatch => {
                 // Takes memory, which bounds the work for copies of it.
                 let empty = self.builder.add_empty()?;
@@ -153,7 +168,8 @@ impl Translator<'_> {
     fn alternation(&mut self, subs: &[NodeId]) -> Result<(), TooLarge> {
         let union = self.builder.add_union(Vec::new())?;
         self.tasks.push(Task::Continue(union));
-        for sub in subs {
+        // The first part is preferred, so it is joined first.
+        for sub in subs.iter().rev() {
             let tasks = [
                 Task::Join(union),
                 Task::Build(*sub),
@@ -164,11 +180,13 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Repeats the only part of a node. Which number of copies is preferred does not matter for a match.
-    fn repetition(&mut self, subs: &[NodeId], copies: Copies) -> Result<(), TooLarge> {
-        let [sub] = *subs else {
+    /// Repeats the only part of a node. More copies are preferred, unless the node is not greedy.
+    fn repetition(&mut self, node: &Node, copies: Copies) -> Result<(), TooLarge> {
+        let [sub] = *node.subs else {
             return Ok(());
         };
+        let is_greedy = !node.flags.has(Flags::NON_GREEDY);
+        let skip = |end| Task::Skip { end, is_greedy };
         // The tasks run in the opposite order.
         let end = self.next;
         let once = if copies.max.is_some() {
@@ -178,13 +196,18 @@ impl Translator<'_> {
         };
         self.tasks.extend((0..once).map(|_| Task::Build(sub)));
         if let Some(max) = copies.max {
-            let optional = (copies.min..max).flat_map(|_| [Task::Skip(end), Task::Build(sub)]);
+            let optional = (copies.min..max).flat_map(|_| [skip(end), Task::Build(sub)]);
             self.tasks.extend(optional);
             return Ok(());
         }
-        let union = self.builder.add_union(vec![end])?;
         if copies.min == 0 {
-            self.tasks.push(Task::Continue(union));
+            // As in Go, `x*` is `(x+)?`, which has the right preference if `x` matches the empty text.
+            self.tasks.push(skip(end));
+        }
+        let first = if is_greedy { None } else { Some(end) };
+        let union = self.builder.add_union(first.into_iter().collect())?;
+        if is_greedy {
+            self.tasks.push(Task::Leave { union, end });
         }
         self.tasks
             .extend([Task::Join(union), Task::Build(sub), Task::Continue(union)]);

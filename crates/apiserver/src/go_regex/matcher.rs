@@ -1,6 +1,7 @@
 //! Matches texts with an automaton, in time linear in the text.
 
 use std::fmt;
+use std::ops::Range;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use regex_automata::Input;
@@ -8,6 +9,7 @@ use regex_automata::hybrid::dfa::{self, DFA};
 use regex_automata::nfa::thompson::NFA;
 use regex_automata::nfa::thompson::pikevm::{self, PikeVM};
 use regex_automata::util::pool::Pool;
+use regex_automata::util::primitives::NonMaxUsize;
 
 /// Memory in bytes above which a thread forgets the states that it has determined.
 const CACHE_BYTES_MAX: usize = 2 << 20;
@@ -54,6 +56,16 @@ impl Matcher {
         let for_caches = vm.clone();
         let vm_caches: Caches<_> = Pool::new(Box::new(move || for_caches.create_cache()));
         Some(Matcher { dfa, vm, vm_caches })
+    }
+
+    /// Returns the range of the first match that starts at or after `from`.
+    pub(super) fn find_at(&self, text: &str, from: usize) -> Option<Range<usize>> {
+        let mut slots = [None; 2];
+        let input = Input::new(text).range(from..);
+        let vm = &self.vm;
+        vm.search_slots(&mut self.vm_caches.get(), &input, &mut slots)?;
+        let [start, end] = slots.map(|slot| slot.map(NonMaxUsize::get));
+        Some(start?..end?)
     }
 
     pub(super) fn is_match(&self, text: &str) -> bool {

@@ -143,3 +143,26 @@ const FINGERPRINTS: [(&str, u64); 13] = [
     (r"\pL", 0x5f29_c8f2_d79e_71b3),
     (r"\pN", 0x7fcb_9547_ec5f_19ca),
 ];
+
+#[test]
+fn matches_are_found_as_by_go() {
+    // The results are those of `FindAllString` of Go.
+    for (pattern, text, all) in [
+        ("[0-9]+", "ab123c45", &["123", "45"][..]),
+        ("a*", "baac", &["", "aa", ""]),
+        ("a|ab", "abab", &["a", "a"]),
+        ("ab|a", "abaab", &["ab", "a", "ab"]),
+        ("a+?", "aaa", &["a", "a", "a"]),
+        ("^a", "aa", &["a"]),
+        ("é*", "éxé", &["é", "é"]),
+        ("x*$", "axx", &["xx"]),
+        (r"\b", "ab c", &["", "", "", ""]),
+        ("", "ab", &["", "", ""]),
+        ("z", "ab", &[]),
+    ] {
+        let pattern = Pattern::compile(pattern).unwrap();
+        assert_eq!(pattern.find_all(text, 100), all, "{pattern:?} in {text}");
+        assert_eq!(pattern.find(text), all.first().copied());
+        assert_eq!(pattern.find_all(text, 1).len(), all.len().min(1));
+    }
+}

@@ -1,6 +1,6 @@
 //! Defines how the objects of one version of a custom kind are decoded, read and validated.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use super::correlate::Correlated;
 use super::embedded::{self, Malformed};
 use super::shape::{TooManyDefaults, Unknown};
 use super::validate::Validator;
-use super::{Schema, list_type};
+use super::{Schema, cel, list_type};
 use crate::selector::SelectableField;
 use crate::status::FieldError;
 
@@ -19,11 +19,29 @@ pub(crate) struct Model {
     schema: Arc<Schema>,
     /// The schema of the version in which the objects are stored.
     stored: Arc<Schema>,
+    rules: Rules,
     /// Whether any part of an object is an embedded object.
     embeds: bool,
     /// The fields that field selectors can compare, except for name and namespace.
     pub(crate) selectable: Vec<SelectableField>,
 }
+
+/// The rules in CEL, which are compiled when the first object is validated.
+#[derive(Debug)]
+struct Rules {
+    /// The schema with the rules, as JSON. `None` if it has no rules.
+    schema: Option<Value>,
+    compiled: OnceLock<cel::Validator>,
+}
+
+/// The reasons of errors that keep rules from being evaluated (`hasBlockingErr` in Kubernetes).
+const BLOCKING: [&str; 5] = [
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+];
 
 /// The reason why a request body can't be decoded.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,17 +51,25 @@ pub(crate) enum Undecodable {
 }
 
 impl Model {
+    /// Creates the model of a version with the schema `schema`, whose JSON is `json`. `stored` is the schema of
+    /// the storage version.
     pub(crate) fn new(
         schema: Arc<Schema>,
+        json: &Value,
         stored: Arc<Schema>,
         selectable: Vec<SelectableField>,
     ) -> Model {
         let embeds = [&schema, &stored]
             .into_iter()
             .any(|schema| schema.any(&|node| node.embeds));
+        let rules = Rules {
+            schema: schema.has_rules().then(|| json.clone()),
+            compiled: OnceLock::new(),
+        };
         Model {
             schema,
             stored,
+            rules,
             embeds,
             selectable,
         }
@@ -119,6 +145,37 @@ impl Model {
         embedded::validate(&self.schema, object)
     }
 
+    /// Evaluates the rules in CEL. For an update, `old` has the stored object.
+    ///
+    /// `errors` has the errors that were found before. If one of them has a blocking reason, such as a missing
+    /// field, the rules are not evaluated, and one error says so.
+    pub(crate) fn check_rules(
+        &self,
+        old: Option<&Map<String, Value>>,
+        new: &Map<String, Value>,
+        errors: &[FieldError],
+    ) -> Vec<FieldError> {
+        let Some(schema) = &self.rules.schema else {
+            return Vec::new();
+        };
+        if errors.iter().any(|error| BLOCKING.contains(&error.reason)) {
+            let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+            return vec![FieldError::invalid("<nil>", "null", why)];
+        }
+        let compile = || cel::Validator::new(schema, true);
+        let rules = self.rules.compiled.get_or_init(compile);
+        let new = Value::Object(new.clone());
+        let old = old.map(|old| Value::Object(old.clone()));
+        let found = rules.validate(&new, old.as_ref()).errors.into_iter();
+        found
+            .map(|error| FieldError {
+                field: error.field.into(),
+                reason: error.reason,
+                body: error.body,
+            })
+            .collect()
+    }
+
     /// Returns the errors about repeated items of lists that are sets or maps.
     ///
     /// As in Kubernetes, an update reports none if the stored object has such errors.
@@ -152,5 +209,11 @@ impl Model {
             pruned.found.append(&mut coerced);
         }
         Ok(pruned.found)
+    }
+}
+
+impl PartialEq for Rules {
+    fn eq(&self, other: &Rules) -> bool {
+        self.schema == other.schema
     }
 }

@@ -20,9 +20,9 @@ use crate::status::FieldError;
 
 const EXAMPLES: &str = include_str!("tests/examples.jsonl");
 
-fn model(schema: Value) -> Model {
-    let schema = Arc::new(Schema::read(schema).unwrap());
-    Model::new(Arc::clone(&schema), schema, Vec::new())
+fn model(schema: &Value) -> Model {
+    let read = Arc::new(Schema::read(schema.clone()).unwrap());
+    Model::new(Arc::clone(&read), schema, read, Vec::new())
 }
 
 fn sorted(errors: Vec<FieldError>) -> Value {
@@ -41,7 +41,7 @@ fn sorted(errors: Vec<FieldError>) -> Value {
 
 /// Returns the result of an example, with the members that `tests/examples.jsonl` has.
 fn result(example: &Value) -> Map<String, Value> {
-    let model = model(example["schema"].clone());
+    let model = model(&example["schema"]);
     let mut object = example["object"].as_object().unwrap().clone();
     let old = example.get("old").map(|old| old.as_object().unwrap());
     let mut result = Map::new();
@@ -86,7 +86,7 @@ fn random_objects_have_the_results_of_kubernetes() {
 fn a_second_pruning_changes_nothing() {
     for line in EXAMPLES.lines() {
         let example: Value = serde_json::from_str(line).unwrap();
-        let model = model(example["schema"].clone());
+        let model = model(&example["schema"]);
         let mut object = example["object"].as_object().unwrap().clone();
         if model.decode(&mut object).is_ok() {
             let once = object.clone();
@@ -101,7 +101,7 @@ fn defaults_are_limited_in_size() {
     let default = "x".repeat(1_000_000);
     let item =
         json!({"type": "object", "properties": {"a": {"type": "string", "default": default}}});
-    let model = model(json!({
+    let model = model(&json!({
         "type": "object",
         "properties": {"items": {"type": "array", "items": item}},
     }));
@@ -119,7 +119,7 @@ fn defaults_are_limited_in_size() {
 
 #[test]
 fn errors_are_limited_in_number() {
-    let model = model(json!({
+    let model = model(&json!({
         "type": "object",
         "properties": {"items": {
             "type": "array",

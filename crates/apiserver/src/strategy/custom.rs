@@ -19,6 +19,7 @@ pub(crate) fn validate(kind: &Kind, model: Option<&Model>, new: &Object) -> Vec<
     if let Some(model) = model {
         errors.extend(model.check_embedded(members));
         errors.extend(model.check_lists(None, members));
+        errors.extend(model.check_rules(None, members, &errors));
     }
     errors
 }
@@ -41,6 +42,7 @@ pub(crate) fn validate_update(
             errors.extend(model.check_embedded(after));
         }
         errors.extend(model.check_lists(Some(before), after));
+        errors.extend(model.check_rules(Some(before), after, &errors));
     }
     errors
 }

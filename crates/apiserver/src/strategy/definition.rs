@@ -35,6 +35,7 @@ mod selectable;
 mod ca_bundle;
 mod conversion;
 mod version;
+mod compiled;
 mod ratchet;
 
 use serde_json::{Value, json};
@@ -142,6 +143,7 @@ fn validate(definition: &Object) -> Vec<FieldError> {
     let requirements = Requirements::of_create();
     version::check_spec(&spec, &requirements, &Path::root("spec"), &mut report);
     check_forms(&spec, &mut report);
+    compiled::check(&spec, &mut report);
     check_status(definition, &mut report);
     check_stored(definition, &spec, &mut report);
     approval::check(definition, None, &mut report);
@@ -162,6 +164,9 @@ fn check_change(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {
     let of_kind = requirements.include(Requirement::Immutable);
     names::check_immutable(&before, &after, of_kind, &path, &mut report);
     check_forms(&after, &mut report);
+    if before.value["versions"] != after.value["versions"] {
+        compiled::check(&after, &mut report);
+    }
     check_status(new, &mut report);
     check_stored(new, &after, &mut report);
     approval::check(new, Some(old), &mut report);

@@ -1,0 +1,449 @@
+//! Checks objects with the rules of a schema.
+//!
+//! Guarantees:
+//! - The errors and their texts are those of Kubernetes. Their order is that of the fields' names, where
+//!   Kubernetes' order is random.
+//! - A rule that refers to `oldSelf` is evaluated only if there is an old value, or if `oldSelf` is optional.
+//! - On an update, the error of an unchanged value is a warning, unless the rule refers to `oldSelf`.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::cost::{Failure, PER_CALL_LIMIT, TOTAL_LIMIT, TOTAL_WORK_LIMIT};
+use super::eval::Inputs;
+use super::program::{Evaluated, Program};
+use super::structural::{Rule, Schema};
+use super::value::Value;
+use crate::quote::Quoted;
+
+mod build;
+mod correlation;
+mod field_path;
+mod message;
+mod place;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use build::Problem;
+use correlation::{Correlation, ListIndex};
+use place::{COST_EXCEEDED, OUT_OF_BUDGET, Path, RuleInputs, Segment, violation_error};
+
+/// Maximum size of the errors of one check. Once they exceed it, further errors are not reported.
+///
+/// The errors repeat the paths of fields and the texts of rules, both of which can be long.
+const MAX_ERROR_BYTES: usize = 8 << 20;
+
+/// The compiled rules of a schema.
+#[derive(Debug)]
+pub(crate) struct Validator {
+    root: Option<Node>,
+}
+
+/// The rules of one node of a schema and of the nodes below it.
+#[derive(Debug)]
+struct Node {
+    rules: Vec<CompiledRule>,
+    /// The reason for which no rule of this node could be compiled.
+    failure: Option<&'static str>,
+    schema: Arc<Schema>,
+    /// The schema with the fields that rules of a resource can always access.
+    data_schema: Arc<Schema>,
+    items: Option<Box<Node>>,
+    properties: BTreeMap<String, Node>,
+    additional: Option<Box<Node>>,
+    all_of: Vec<Node>,
+}
+
+#[derive(Debug)]
+struct CompiledRule {
+    rule: Rule,
+    /// `None` for an empty rule.
+    program: Option<Result<Program, String>>,
+    message_expression: Option<Result<Program, String>>,
+    /// The field that errors name, relative to the value of the rule.
+    field_path: Option<String>,
+}
+
+/// The error of one rule.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RuleError {
+    /// The path of the field, or `<nil>` for the object itself.
+    pub(crate) field: String,
+    /// Such as `FieldValueInvalid`.
+    pub(crate) reason: &'static str,
+    /// The text without the field, such as `Invalid value: "a": …`.
+    pub(crate) body: String,
+}
+
+/// The result of a check.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) errors: Vec<RuleError>,
+    /// The errors of unchanged values, as texts.
+    pub(crate) warnings: Vec<String>,
+    /// The cost that is left. Negative if a limit was exceeded.
+    pub(crate) remaining: i64,
+}
+
+/// The limits of a check.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) per_call: u64,
+    pub(super) total: i64,
+}
+
+/// A value that is checked, with the value that it replaces.
+#[derive(Clone)]
+struct Place<'a> {
+    /// `None` for the object itself.
+    path: Option<Rc<Path<'a>>>,
+    new: &'a Json,
+    old: Option<&'a Json>,
+    /// The old value for the comparison of unchanged values.
+    correlation: Option<Rc<Correlation<'a>>>,
+    /// The closest value around this one that has an old value.
+    parent: Option<Rc<Correlation<'a>>>,
+}
+
+impl Validator {
+    /// Compiles the rules of an `openAPIV3Schema`.
+    ///
+    /// With `is_resource`, the schema is that of a whole object.
+    pub(crate) fn new(schema: &Json, is_resource: bool) -> Validator {
+        let root = build::build_root(schema, is_resource);
+        Validator { root }
+    }
+
+    /// Returns the errors of the compilation.
+    pub(crate) fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if let Some(root) = &self.root {
+            root.problems("", &mut problems);
+        }
+        problems
+    }
+
+    /// Checks an object, on an update with the old object.
+    pub(crate) fn validate(&self, new: &Json, old: Option<&Json>) -> Outcome {
+        let limits = Limits {
+            per_call: PER_CALL_LIMIT,
+            total: TOTAL_LIMIT,
+        };
+        self.validate_with(new, old, limits, true)
+    }
+
+    /// Checks an object with given limits. Without `ratchets`, unchanged values have errors too.
+    pub(super) fn validate_with(
+        &self,
+        new: &Json,
+        old: Option<&Json>,
+        limits: Limits,
+        ratchets: bool,
+    ) -> Outcome {
+        let mut check = Check {
+            outcome: Outcome {
+                remaining: limits.total,
+                ..Outcome::default()
+            },
+            per_call: limits.per_call,
+            work: 0,
+            bytes: 0,
+        };
+        if let Some(root) = &self.root {
+            let old = old.filter(|old| !old.is_null());
+            let pair = old.filter(|_| ratchets);
+            let correlation = pair.map(|old| Rc::new(Correlation::new(new, old, &root.schema)));
+            let place = Place {
+                path: None,
+                new,
+                old,
+                correlation,
+                parent: None,
+            };
+            check.node(root, &place);
+        }
+        check.outcome
+    }
+}
+
+struct Check {
+    outcome: Outcome,
+    per_call: u64,
+    work: u64,
+    /// The size of all errors and warnings.
+    bytes: usize,
+}
+
+impl Check {
+    /// Checks a value and the values inside. Returns without effect once a limit is exceeded.
+    fn node<'a>(&mut self, node: &'a Node, place: &Place<'a>) {
+        if place.new.is_null() || self.outcome.remaining < 0 {
+            return;
+        }
+        self.rules(node, place);
+        for all_of in &node.all_of {
+            if self.outcome.remaining < 0 {
+                return;
+            }
+            let place = Place {
+                correlation: None,
+                ..place.clone()
+            };
+            self.node(all_of, &place);
+        }
+        match place.new {
+            Json::Array(items) => self.items(node, place, items),
+            Json::Object(_) => self.fields(node, place),
+            _ => {}
+        }
+    }
+
+    fn items<'a>(&mut self, node: &'a Node, place: &Place<'a>, items: &'a [Json]) {
+        let Some(item_node) = &node.items else { return };
+        let old = place
+            .old
+            .and_then(Json::as_array)
+            .map_or(&[][..], Vec::as_slice);
+        let index = ListIndex::new(&node.schema, old);
+        for (number, item) in items.iter().enumerate() {
+            if self.outcome.remaining < 0 {
+                return;
+            }
+            let (correlation, parent) = match &place.correlation {
+                Some(correlation) => (correlation.item(number), Some(Rc::clone(correlation))),
+                None => (None, place.parent.clone()),
+            };
+            let inner = Place {
+                path: Some(place.below(Segment::Index(number))),
+                new: item,
+                old: index.find(item),
+                correlation,
+                parent,
+            };
+            self.node(item_node, &inner);
+        }
+    }
+
+    fn fields<'a>(&mut self, node: &'a Node, place: &Place<'a>) {
+        let Json::Object(fields) = place.new else {
+            return;
+        };
+        let map_type = node.schema.extensions.map_type.as_deref();
+        let is_correlatable = matches!(map_type, None | Some("granular" | "atomic"));
+        let old = place
+            .old
+            .and_then(Json::as_object)
+            .filter(|_| is_correlatable);
+        for (name, value) in fields {
+            let targets = [
+                node.additional
+                    .as_deref()
+                    .map(|node| (node, Segment::Key(name))),
+                node.properties
+                    .get(name)
+                    .map(|node| (node, Segment::Child(name))),
+            ];
+            for (field_node, segment) in targets.into_iter().flatten() {
+                if self.outcome.remaining < 0 {
+                    return;
+                }
+                let (correlation, parent) = place.field_correlation(name);
+                let inner = Place {
+                    path: Some(place.below(segment)),
+                    new: value,
+                    old: old
+                        .and_then(|old| old.get(name))
+                        .filter(|old| !old.is_null()),
+                    correlation,
+                    parent,
+                };
+                self.node(field_node, &inner);
+            }
+        }
+    }
+
+    fn rules<'a>(&mut self, node: &'a Node, place: &Place<'a>) {
+        if let Some(failure) = node.failure {
+            self.fail(
+                node,
+                place,
+                &format!("rule compiler initialization error: {failure}"),
+            );
+            return;
+        }
+        if node.rules.is_empty() {
+            return;
+        }
+        if self.outcome.remaining <= 0 {
+            self.fail(node, place, OUT_OF_BUDGET);
+            self.outcome.remaining = -1;
+            return;
+        }
+        let inputs = RuleInputs::new(node, place);
+        for compiled in &node.rules {
+            let program = match &compiled.program {
+                None => continue,
+                Some(Ok(program)) => program,
+                Some(Err(error)) => {
+                    self.fail(node, place, &format!("rule compile error: {error}"));
+                    continue;
+                }
+            };
+            let is_optional = compiled.rule.optional_old_self;
+            if program.uses_old_self() && place.old.is_none() && !is_optional {
+                continue;
+            }
+            let inputs = if is_optional {
+                &inputs.optional
+            } else {
+                &inputs.plain
+            };
+            self.rule(node, (compiled, program), place, inputs);
+            if self.outcome.remaining < 0 {
+                return;
+            }
+        }
+    }
+
+    /// Evaluates one rule.
+    fn rule<'a>(
+        &mut self,
+        node: &'a Node,
+        (compiled, program): (&'a CompiledRule, &'a Program),
+        place: &Place<'a>,
+        inputs: &Inputs<'a>,
+    ) {
+        let evaluated = program.evaluate(inputs, self.per_call);
+        if !self.spend(&evaluated) {
+            self.fail(node, place, OUT_OF_BUDGET);
+            return;
+        }
+        let text = compiled.rule.error_text();
+        let detail = match evaluated.result {
+            Ok(Value::Bool(true)) => return,
+            Ok(_) => return self.violation(node, compiled, place, inputs),
+            Err(Failure::LimitExceeded) => {
+                self.outcome.remaining = -1;
+                format!(
+                    "'{COST_EXCEEDED}': no further validation rules will be run due to call cost \
+                     exceeds limit for rule: {text}"
+                )
+            }
+            Err(Failure::Error(error)) if error.starts_with("no such overload") => format!(
+                "'{error}': call arguments did not match a supported operator, function or macro \
+                 signature for rule: {text}"
+            ),
+            Err(Failure::Error(error)) => format!("{error} evaluating rule: {text}"),
+        };
+        self.fail(node, place, &detail);
+    }
+
+    /// Reports that a rule could not be evaluated.
+    fn fail(&mut self, node: &Node, place: &Place<'_>, detail: &str) {
+        if self.bytes <= MAX_ERROR_BYTES {
+            let kind = Quoted(&node.schema.kind);
+            let body = format!("Invalid value: {kind}: {detail}");
+            self.add(place.error("FieldValueInvalid", body));
+        }
+    }
+
+    fn add(&mut self, error: RuleError) {
+        self.bytes += error.field.len() + error.body.len();
+        self.outcome.errors.push(error);
+    }
+
+    /// Reports a rule whose result is false.
+    fn violation<'a>(
+        &mut self,
+        node: &'a Node,
+        compiled: &'a CompiledRule,
+        place: &Place<'a>,
+        inputs: &Inputs<'a>,
+    ) {
+        if self.bytes > MAX_ERROR_BYTES {
+            return;
+        }
+        let path = match &compiled.field_path {
+            Some(path) => Some(place.below(Segment::Child(path))),
+            None => place.path.clone(),
+        };
+        let place = Place {
+            path,
+            ..place.clone()
+        };
+        let message = match &compiled.message_expression {
+            Some(Ok(program)) => self.message(program, compiled, inputs),
+            _ => Ok(None),
+        };
+        let error = match message {
+            Ok(message) => {
+                let message = message.unwrap_or_else(|| compiled.rule.message_or_default());
+                violation_error(node, compiled, &place, &message)
+            }
+            // The limit that the message exceeded ends the check.
+            Err(detail) => {
+                let kind = Quoted(&node.schema.kind);
+                place.error(
+                    "FieldValueInvalid",
+                    format!("Invalid value: {kind}: {detail}"),
+                )
+            }
+        };
+        let uses_old_self =
+            matches!(&compiled.program, Some(Ok(program)) if program.uses_old_self());
+        if !uses_old_self && place.is_unchanged() {
+            let warning = format!("{}: {}", error.field, error.body);
+            self.bytes += warning.len();
+            self.outcome.warnings.push(warning);
+        } else {
+            self.add(error);
+        }
+    }
+
+    /// Returns the message of a message expression, `None` if it has no usable result, or an error if it
+    /// exceeded a limit.
+    fn message<'a>(
+        &mut self,
+        program: &'a Program,
+        compiled: &CompiledRule,
+        inputs: &Inputs<'a>,
+    ) -> Result<Option<String>, String> {
+        let evaluated = program.evaluate(inputs, self.per_call);
+        if !self.spend(&evaluated) {
+            let limit = "running out of cost budget";
+            return Err(format!(
+                "messageExpression evaluation failed due to {limit}, no further validation rules will be run"
+            ));
+        }
+        match evaluated.result {
+            Ok(Value::String(text)) => Ok(message::usable(&text)),
+            Err(Failure::LimitExceeded) => {
+                self.outcome.remaining = -1;
+                let expression = Quoted(&compiled.rule.message_expression);
+                Err(format!(
+                    "no further validation rules will be run due to call cost exceeds limit for messageExpression: {expression}"
+                ))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Subtracts the cost of an evaluation. Returns false if it exceeds what is left, or if the work of all
+    /// evaluations exceeds its limit.
+    fn spend(&mut self, evaluated: &Evaluated<Value<'_>>) -> bool {
+        self.work += evaluated.work;
+        match i64::try_from(evaluated.cost) {
+            Ok(cost) if cost <= self.outcome.remaining && self.work <= TOTAL_WORK_LIMIT => {
+                self.outcome.remaining -= cost;
+                true
+            }
+            _ => {
+                self.outcome.remaining = -1;
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Compiles the rules in CEL of a definition's schemas.
+//!
+//! Guarantees: the errors are those of Kubernetes. The estimated cost of a rule is not computed, so no rule is
+//! rejected as too expensive.
+
+use serde_json::Value;
+
+use super::form::Spec;
+use super::report::{Path, Report};
+use crate::schema::CelValidator;
+
+/// Adds the errors of the rules that do not compile. Adds nothing to other errors, because the schema of such a
+/// definition can have any form.
+pub(super) fn check(spec: &Spec<'_>, report: &mut Report) {
+    if report.found() > 0 {
+        return;
+    }
+    let schema = |value: Option<&Value>| value.map(|value| value["openAPIV3Schema"].clone());
+    if let Some(schema) = schema(spec.common.validation) {
+        check_schema(&schema, "spec.validation.openAPIV3Schema", report);
+    }
+    for (at, version) in spec.versions.iter().enumerate() {
+        if let Some(schema) = schema(version.parts.validation) {
+            let path = format!("spec.versions[{at}].schema.openAPIV3Schema");
+            check_schema(&schema, &path, report);
+        }
+    }
+}
+
+fn check_schema(schema: &Value, path: &str, report: &mut Report) {
+    for problem in CelValidator::new(schema, true).problems() {
+        let field = format!("{path}{}", problem.path);
+        report.invalid(&Path::root(&field), problem.rule, problem.message);
+    }
+}

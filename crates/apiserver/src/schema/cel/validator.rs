@@ -117,11 +117,11 @@ impl Validator {
         Validator { root }
     }
 
-    /// Returns the errors of the compilation.
-    pub(crate) fn problems(&self) -> Vec<Problem> {
+    /// Returns the errors of the compilation. `path` is the path of the schema.
+    pub(crate) fn problems(&self, path: &str) -> Vec<Problem> {
         let mut problems = Vec::new();
         if let Some(root) = &self.root {
-            root.problems("", &mut problems);
+            root.problems(path, None, &mut problems);
         }
         problems
     }

@@ -28,8 +28,7 @@ pub(super) fn check(spec: &Spec<'_>, report: &mut Report) {
 }
 
 fn check_schema(schema: &Value, path: &str, report: &mut Report) {
-    for problem in CelValidator::new(schema, true).problems() {
-        let field = format!("{path}{}", problem.path);
-        report.invalid(&Path::root(&field), problem.rule, problem.message);
+    for problem in CelValidator::new(schema, true).problems(path) {
+        report.invalid(&Path::root(&problem.path), problem.value, problem.message);
     }
 }

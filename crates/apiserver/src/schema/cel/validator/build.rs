@@ -11,6 +11,7 @@ use super::super::program::{Program, Purpose, Scope};
 use super::super::structural::{Rule, Schema};
 use super::{CompiledRule, Node, field_path};
 use crate::go_json::text::string_text;
+use crate::quote::Quoted;
 
 /// The name of the type of `self`. Kubernetes uses a new number for each compilation.
 const SELF_TYPE: &str = "selfType0";
@@ -18,10 +19,10 @@ const SELF_TYPE: &str = "selfType0";
 /// The error of one rule's compilation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
-    /// The place of the rule in the schema, such as `.properties[spec].x-kubernetes-validations[0].rule`.
+    /// The path of the member, which ends in such as `.properties[spec].x-kubernetes-validations[0].rule`.
     pub(crate) path: String,
-    /// The rule, as Kubernetes shows it in error messages.
-    pub(crate) rule: String,
+    /// The invalid value, as Kubernetes shows it in error messages.
+    pub(crate) value: String,
     pub(crate) message: String,
 }
 
@@ -160,33 +161,78 @@ fn shown(rule: &Rule) -> String {
 }
 
 impl Node {
-    pub(super) fn problems(&self, path: &str, problems: &mut Vec<Problem>) {
+    /// Appends the problems of this node and of those below it.
+    ///
+    /// `path` is the path of the node. `forbidden` is the path of the first node around this one whose parts have
+    /// no old values, if any.
+    pub(super) fn problems(
+        &self,
+        path: &str,
+        forbidden: Option<&str>,
+        problems: &mut Vec<Problem>,
+    ) {
         for (index, rule) in self.rules.iter().enumerate() {
-            let programs = [
-                ("rule", &rule.program),
-                ("messageExpression", &rule.message_expression),
-            ];
-            for (member, program) in programs {
-                if let Some(Err(message)) = program {
-                    problems.push(Problem {
-                        path: format!("{path}.x-kubernetes-validations[{index}].{member}"),
-                        rule: shown(&rule.rule),
-                        message: message.clone(),
-                    });
-                }
-            }
+            let path = format!("{path}.x-kubernetes-validations[{index}]");
+            rule.problems(&path, forbidden, problems);
         }
         for (index, all_of) in self.all_of.iter().enumerate() {
-            all_of.problems(&format!("{path}.allOf[{index}]"), problems);
+            all_of.problems(&format!("{path}.allOf[{index}]"), forbidden, problems);
         }
+        let extensions = &self.schema.extensions;
+        let is_granular = extensions
+            .map_type
+            .as_deref()
+            .is_none_or(|map| map == "granular");
+        let of_members = forbidden.or(if is_granular { None } else { Some(path) });
         for (name, property) in &self.properties {
-            property.problems(&format!("{path}.properties[{name}]"), problems);
+            let path = format!("{path}.properties[{name}]");
+            property.problems(&path, of_members, problems);
         }
         if let Some(items) = &self.items {
-            items.problems(&format!("{path}.items"), problems);
+            let is_map = extensions.list_type.as_deref() == Some("map");
+            let of_items = forbidden.or(if is_map { None } else { Some(path) });
+            items.problems(&format!("{path}.items"), of_items, problems);
         }
         if let Some(additional) = &self.additional {
-            additional.problems(&format!("{path}.additionalProperties"), problems);
+            let path = format!("{path}.additionalProperties");
+            additional.problems(&path, forbidden, problems);
+        }
+    }
+}
+
+impl CompiledRule {
+    fn problems(&self, path: &str, forbidden: Option<&str>, problems: &mut Vec<Problem>) {
+        let mut add = |member: &str, value: String, message: String| {
+            let path = format!("{path}.{member}");
+            problems.push(Problem {
+                path,
+                value,
+                message,
+            });
+        };
+        let programs = [
+            ("rule", &self.program),
+            ("messageExpression", &self.message_expression),
+        ];
+        for (member, program) in programs {
+            if let Some(Err(message)) = program {
+                add(member, shown(&self.rule), message.clone());
+            }
+        }
+        let program = self
+            .program
+            .as_ref()
+            .and_then(|program| program.as_ref().ok());
+        if program.is_some_and(Program::uses_old_self) {
+            if let Some(around) = forbidden {
+                let message = format!(
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within {around}"
+                );
+                add("rule", Quoted(&self.rule.source).to_string(), message);
+            }
+        } else if self.rule.optional_old_self {
+            let message = "may not be set if oldSelf is not used in rule";
+            add("optionalOldSelf", "true".to_owned(), message.to_owned());
         }
     }
 }

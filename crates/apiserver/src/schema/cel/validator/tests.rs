@@ -92,7 +92,7 @@ fn problems_name_the_place_of_the_rule() {
             {"rule": "true", "messageExpression": "1"},
         ],
     }}}});
-    let problems = Validator::new(&schema, true).problems();
+    let problems = Validator::new(&schema, true).problems("");
     let shown: Vec<String> = problems
         .iter()
         .map(|one| format!("{}: {}", one.path, one.message))

@@ -144,6 +144,13 @@ impl Definition {
         }
     }
 
+    /// Returns the JSON of the schema of a version, if the stored definition has one.
+    pub(crate) fn schema_of(entry: &Entry, version: &str) -> Option<Value> {
+        let versions = Definition::read(entry)?.spec.versions;
+        let found = versions.into_iter().find(|found| found.name == version)?;
+        found.schema?.schema
+    }
+
     /// Returns the kinds that a stored definition adds to the server; none if it can't be read.
     pub(crate) fn kinds_of(entry: &Entry) -> Vec<Defined> {
         Definition::read(entry).map_or_else(Vec::new, |definition| definition.kinds())

@@ -7,6 +7,8 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{Call, discovery, nowhere, openapi};
+use crate::definition::Definition;
+use crate::kinds::Kind;
 use crate::negotiate::{Encoding, Route, accepts_openapi, aggregated_discovery_in, document_in};
 use crate::reply::Reply;
 use crate::route::Destination;
@@ -43,13 +45,16 @@ impl Call {
                 return Ok(Reply::json(StatusCode::OK, &openapi::index(kinds)));
             }
             Destination::OpenApiOf(group, version) => {
-                return Ok(match openapi::document(kinds, group, version) {
-                    None => Reply::empty(StatusCode::NOT_FOUND),
-                    Some(_) if !accepts_openapi(&self.headers) => {
-                        Reply::empty(StatusCode::NOT_ACCEPTABLE)
-                    }
-                    Some(document) => Reply::json(StatusCode::OK, &document),
-                });
+                let schema_of = |kind: &Kind| self.schema_of(kind);
+                return Ok(
+                    match openapi::document(kinds, (group, version), schema_of) {
+                        None => Reply::empty(StatusCode::NOT_FOUND),
+                        Some(_) if !accepts_openapi(&self.headers) => {
+                            Reply::empty(StatusCode::NOT_ACCEPTABLE)
+                        }
+                        Some(document) => Reply::json(StatusCode::OK, &document),
+                    },
+                );
             }
             Destination::OpenApiNowhere => return Ok(Reply::empty(StatusCode::NOT_FOUND)),
             Destination::Health => return Ok(Reply::plain(StatusCode::OK, "ok")),
@@ -68,6 +73,19 @@ impl Call {
         };
         let document = document.ok_or_else(ApiError::no_such_path)?;
         self.show_at(route, &document)
+    }
+
+    /// Returns the schema of a custom kind from its stored definition.
+    fn schema_of(&self, kind: &Kind) -> Option<Value> {
+        let definitions = self.shared.builtin.definitions.as_ref();
+        let definitions = definitions.filter(|_| kind.definition.is_some())?;
+        let state = self.shared.lock();
+        let stored = state
+            .storage
+            .get(definitions.collection, &kind.group_resource());
+        let stored = stored.cloned()?;
+        drop(state);
+        Definition::schema_of(&stored, &kind.version)
     }
 
     /// Returns the response of `/api` if `core` is true, and otherwise of `/apis`.

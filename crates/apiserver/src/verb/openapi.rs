@@ -3,9 +3,10 @@
 //! Guarantees:
 //! - there is one document per served group and version;
 //! - a document contains only operations that the server supports;
-//! - fields, types and patch strategies are those of Kubernetes' own documents. Descriptions, defaults and
-//!   formats are omitted;
-//! - a custom kind, which is not built into Kubernetes, is described as an object without known fields.
+//! - fields, types and patch strategies of built-in kinds are those of Kubernetes' own documents. Descriptions,
+//!   defaults and formats are omitted;
+//! - the kind of a `CustomResourceDefinition` is described by its schema, with descriptions. Any other custom
+//!   kind is described as an object without known fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +20,18 @@ const SCHEMAS: &str = "#/components/schemas/";
 
 /// Name of the OpenAPI schema of patch bodies, which permits any JSON object.
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+
+/// Name of the OpenAPI schema of `metadata`.
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// Description of the member `apiVersion` of custom objects, as in Kubernetes.
+const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+
+/// Description of the member `kind` of custom objects, as in Kubernetes.
+const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+
+/// Description of the member `metadata` of custom objects, as in Kubernetes.
+const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
 /// Names of the query parameters of create, update and patch operations.
 const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
@@ -54,7 +67,13 @@ pub(crate) fn index(kinds: &Kinds) -> Value {
 }
 
 /// Returns the OpenAPI document of a group and version, or `None` if the version has no operations.
-pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
+///
+/// `schema_of` returns the schema of a custom kind, if its definition has one.
+pub(crate) fn document(
+    kinds: &Kinds,
+    (group, version): (&str, &str),
+    schema_of: impl Fn(&Kind) -> Option<Value>,
+) -> Option<Value> {
     let mut paths = Map::new();
     let mut schemas = Schemas::default();
     let served = kinds
@@ -62,6 +81,11 @@ pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Valu
         .filter(|kind| kind.group == group && kind.version == version);
     for kind in served {
         add_paths(kind, &mut paths, &mut schemas);
+        if kind.custom
+            && let Some(schema) = schema_of(kind)
+        {
+            schemas.define(kind, schema);
+        }
     }
     if paths.is_empty() {
         return None;
@@ -231,8 +255,10 @@ struct Schemas {
     /// Maps the full name of each referenced built-in type, such as `io.k8s.api.core.v1.Pod`, to the pairs
     /// `(apiVersion, kind)` by which the operations refer to the type.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
-    /// The names of the referenced schemas without known fields, with their `(apiVersion, kind)`.
-    opaque: BTreeMap<String, (String, String)>,
+    /// The names of the referenced schemas of custom kinds, with their `(apiVersion, kind)`.
+    custom: BTreeMap<String, (String, String)>,
+    /// The schemas of definitions, by name.
+    defined: BTreeMap<String, Value>,
     needs_patch: bool,
 }
 
@@ -250,16 +276,29 @@ impl Schemas {
             kinds.insert(described);
             return definition.full_name.to_owned();
         }
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let mut name: Vec<&str> = group.rsplit('.').filter(|part| !part.is_empty()).collect();
-        name.extend([version, kind]);
-        let name = name.join(".");
-        self.opaque.insert(name.clone(), described);
+        let name = custom_name(api_version, kind);
+        self.custom.insert(name.clone(), described);
         name
     }
 
+    /// Adds the schema of a kind from its definition.
+    fn define(&mut self, kind: &Kind, mut schema: Value) {
+        if !schema["properties"].is_object() {
+            schema["properties"] = json!({});
+        }
+        for (member, description) in [("apiVersion", API_VERSION), ("kind", KIND)] {
+            let property = json!({"type": "string", "description": description});
+            schema["properties"][member] = property;
+        }
+        let metadata = json!({"description": METADATA, "allOf": [reference(OBJECT_META)]});
+        schema["properties"]["metadata"] = metadata;
+        self.needed.entry(OBJECT_META).or_default();
+        let name = custom_name(&kind.api_version(), &kind.kind);
+        self.defined.insert(name, schema);
+    }
+
     /// Returns all schemas to which the operations refer, directly or indirectly, by name.
-    fn write(self) -> Value {
+    fn write(mut self) -> Value {
         let mut written = Map::new();
         let mut open: Vec<&'static str> = self.needed.keys().copied().collect();
         let mut seen: BTreeSet<&'static str> = open.iter().copied().collect();
@@ -274,7 +313,7 @@ impl Schemas {
                 }
             }
             let mut schema = properties(definition);
-            if let Some(kinds) = self.needed.get(name) {
+            if let Some(kinds) = self.needed.get(name).filter(|kinds| !kinds.is_empty()) {
                 schema["x-kubernetes-group-version-kind"] = kinds
                     .iter()
                     .map(|(api_version, kind)| group_version_kind(api_version, kind))
@@ -282,12 +321,13 @@ impl Schemas {
             }
             written.insert(name.to_owned(), schema);
         }
-        for (name, (api_version, kind)) in self.opaque {
-            let schema = json!({
-                "type": "object",
-                "x-kubernetes-preserve-unknown-fields": true,
-                "x-kubernetes-group-version-kind": [group_version_kind(&api_version, &kind)],
-            });
+        for (name, (api_version, kind)) in self.custom {
+            let defined = self.defined.remove(&name);
+            let mut schema = defined.unwrap_or_else(
+                || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+            );
+            let kinds = [group_version_kind(&api_version, &kind)];
+            schema["x-kubernetes-group-version-kind"] = json!(kinds);
             written.insert(name, schema);
         }
         if self.needs_patch {
@@ -295,6 +335,14 @@ impl Schemas {
         }
         Value::Object(written)
     }
+}
+
+/// Returns the name of a custom kind's schema, such as `com.example.v1.Widget`.
+fn custom_name(api_version: &str, kind: &str) -> String {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let mut name: Vec<&str> = group.rsplit('.').filter(|part| !part.is_empty()).collect();
+    name.extend([version, kind]);
+    name.join(".")
 }
 
 fn properties(definition: &Definition) -> Value {

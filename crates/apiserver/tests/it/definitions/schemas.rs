@@ -207,3 +207,18 @@ async fn a_restarted_server_applies_schemas_to_its_objects() {
     let bad = widget_with("b", &json!({"size": "x"}));
     assert_eq!(with(&server, "POST", WIDGETS, &bad).await.code, 422);
 }
+
+#[tokio::test(start_paused = true)]
+async fn openapi_describes_a_defined_kind() {
+    let size = json!({"type": "integer", "description": "Number of parts."});
+    let server = builder().crd(with_spec(&json!({"size": size}))).build();
+    let document = get(&server, "/openapi/v3/apis/example.com/v1").await.json;
+    let schemas = &document["components"]["schemas"];
+    let widget = &schemas["com.example.v1.Widget"];
+    assert_eq!(widget["properties"]["spec"]["properties"]["size"], size);
+    let metadata = widget["properties"]["metadata"]["allOf"][0]["$ref"].as_str();
+    let name = metadata.unwrap().rsplit('/').next().unwrap();
+    assert_eq!(schemas[name]["properties"]["name"]["type"], "string");
+    let kinds = json!([{"group": "example.com", "version": "v1", "kind": "Widget"}]);
+    assert_eq!(widget["x-kubernetes-group-version-kind"], kinds);
+}

@@ -4,8 +4,8 @@
 //!
 //! Guarantees:
 //! - The seeds have the revisions 1, 2, … in the order in which they were passed.
-//! - All system objects and the definitions of custom kinds have revision 1, even if the first seed has revision 1 too. A server without seeds
-//!   starts at revision 1.
+//! - The definitions and the system objects have revision 1. The first seed has revision 1 too. A server without
+//!   seeds starts at revision 1.
 //! - A seed replaces the system object of the same kind, namespace and name.
 //! - If the server rejects objects in namespaces that do not exist, the namespace of each seed exists. The
 //!   module creates the namespaces that are not seeds themselves, as system objects.

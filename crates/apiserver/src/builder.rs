@@ -268,7 +268,7 @@ impl Builder {
     ///
     /// Panics in each of these cases, with a message that describes the mistake:
     ///
-    /// - The server rejects a seed.
+    /// - The server rejects a definition of [`Builder::crd`], or a seed.
     /// - A resource in [`Builder::watch_cache_for`] is not served.
     /// - The server can't restore the revision in a `restart at` or `restart back` statement of a fault plan.
     pub fn build(mut self) -> Server {

@@ -6,6 +6,7 @@
 //!
 //! The module `verb::definition` accepts names and establishes definitions. This module does not.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -17,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::kinds::{DefinitionState, Kind, PrinterColumn, ScalePaths, Scope, Subresource};
 use crate::resource::Defined;
-use crate::schema::{Model, Schema};
+use crate::schema::{Model, Schema, Stored};
 use crate::selector::SelectableField;
 use crate::storage::Entry;
 
@@ -98,6 +99,7 @@ struct Subresources {
 struct Status {
     accepted_names: AcceptedNames,
     conditions: Option<Vec<Condition>>,
+    stored_versions: Option<Vec<String>>,
 }
 
 #[derive(Default, Deserialize, PartialEq)]
@@ -173,26 +175,49 @@ impl Definition {
             tracing::warn!(%name, "a CustomResourceDefinition has too many versions or names, so its kind is not served");
             return Vec::new();
         }
-        let storage = self.spec.versions.iter().find(|version| version.storage);
-        let stored = storage.and_then(|version| self.schema(version));
+        let stored = self.stored_schemas();
         let defined = served.into_iter().map(|version| {
             let kind = self.kind(version);
-            let model = self.model(version, stored.as_ref());
+            let model = self.model(version, &stored);
             Defined { kind, model }
         });
         defined.collect()
     }
 
-    /// Returns the rules for the objects of a version. `stored` is the schema of the storage version.
-    fn model(&self, version: &Version, stored: Option<&Arc<Schema>>) -> Option<Arc<Model>> {
+    /// Returns the schemas of the versions in which objects may be stored, by version.
+    fn stored_schemas(&self) -> BTreeMap<String, Arc<Schema>> {
+        let listed = self.status.stored_versions.iter().flatten();
+        let listed: Vec<&String> = listed.collect();
+        let versions = self.spec.versions.iter();
+        let stored = versions.filter(|version| version.storage || listed.contains(&&version.name));
+        let mut schemas: BTreeMap<String, Arc<Schema>> = BTreeMap::new();
+        for version in stored {
+            if let Some(schema) = self.schema(version) {
+                // Versions with equal schemas share one, so that objects need no conversion between them.
+                let equal = schemas.values().find(|known| **known == schema);
+                let schema = equal.map_or(schema, Arc::clone);
+                schemas.insert(version.name.clone(), schema);
+            }
+        }
+        schemas
+    }
+
+    /// Returns the rules for the objects of a version. `schemas` has the schemas of the stored versions.
+    fn model(
+        &self,
+        version: &Version,
+        schemas: &BTreeMap<String, Arc<Schema>>,
+    ) -> Option<Arc<Model>> {
         let json = version.schema.as_ref()?.schema.as_ref()?;
         let own = self.schema(version)?;
-        let stored = stored.map_or_else(|| Arc::clone(&own), Arc::clone);
-        // Versions with equal schemas share one, so that objects need no conversion between them.
-        let own = if own == stored {
-            Arc::clone(&stored)
-        } else {
-            own
+        let equal = schemas.values().find(|stored| **stored == own);
+        let own = equal.map_or(own, Arc::clone);
+        let storage = self.spec.versions.iter().find(|version| version.storage);
+        let stored = Stored {
+            version: storage
+                .map_or(&version.name, |storage| &storage.name)
+                .clone(),
+            schemas: schemas.clone(),
         };
         let selectable = version.selectable_fields.iter().flatten();
         let selectable = selectable.map(|field| {

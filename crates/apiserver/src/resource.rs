@@ -71,7 +71,10 @@ pub(crate) struct Registry {
 }
 
 /// A kind that a `CustomResourceDefinition` adds.
-#[derive(Clone, PartialEq)]
+///
+/// Two values are equal if they have the same model, not only an equal one. [`Registry::redefined`] shares equal
+/// models.
+#[derive(Clone)]
 pub(crate) struct Defined {
     pub(crate) kind: Kind,
     /// The rules for the objects of the kind. `None` if the definition has no schema that can be read.
@@ -181,6 +184,15 @@ impl Resource {
             known: OnceLock::new(),
             definition: OnceLock::new(),
         }
+    }
+}
+
+// === impl Defined ===
+
+impl PartialEq for Defined {
+    fn eq(&self, other: &Defined) -> bool {
+        let [own, others] = [self, other].map(|one| one.model.as_ref().map(Arc::as_ptr));
+        own == others && self.kind == other.kind
     }
 }
 
@@ -317,7 +329,22 @@ impl Registry {
             registry.by_path.insert(path, at);
             registry.resources.push(resource);
         }
+        registry.forget_models();
         registry
+    }
+
+    /// Drops the models of kinds that are not served any more, which can be large.
+    fn forget_models(&mut self) {
+        for (name, resource) in &mut self.collections {
+            if resource.model.is_some() && !self.defined.contains_key(name) {
+                let Resource {
+                    kind, collection, ..
+                } = &**resource;
+                let bare = Resource::new(kind, None, self.next_ordinal, *collection);
+                self.next_ordinal += 1;
+                *resource = Arc::new(bare);
+            }
+        }
     }
 
     /// Returns the built-in resources whose objects affect other resources.

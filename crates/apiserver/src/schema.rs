@@ -28,7 +28,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 pub(crate) use cel::Validator as CelValidator;
-pub(crate) use model::{Model, Undecodable};
+pub(crate) use model::{Model, Stored, Undecodable};
 
 /// Maximum total size in bytes of the defaults that are set in one object, equal to that of an object.
 ///
@@ -49,7 +49,7 @@ pub(crate) struct Schema {
     nullable: bool,
     default: Option<DefaultValue>,
 
-    properties: BTreeMap<String, Schema>,
+    properties: BTreeMap<String, Box<Schema>>,
     additional_properties: Option<Additional>,
     #[serde(deserialize_with = "items")]
     items: Option<Box<Schema>>,

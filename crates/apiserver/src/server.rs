@@ -25,6 +25,7 @@ use tower_service::Service;
 use crate::access::Access;
 use crate::body::{Body, BoxError};
 use crate::fault_injection::Faults;
+use crate::field_validation;
 use crate::long_write::LongWrite;
 use crate::object::Object;
 use crate::request_log::{Recorder, RequestLog};
@@ -124,8 +125,7 @@ impl Server {
         let mut created = 0;
         for object in objects {
             let resource = self.resource_of(&object)?;
-            let mut object = Object::of(&resource.kind, object)?;
-            resource.decode(&mut object)?;
+            let object = parsed(&resource, object)?;
             let entry = create(&self.shared, &resource, None, object, How::DIRECT)?;
             Definitions::after_write(&self.shared, &resource, Some(entry.name())).complete();
             created += 1;
@@ -144,8 +144,7 @@ impl Server {
     /// if the revision in `object` is not the stored revision.
     pub fn update(&self, object: Value) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
-        let mut object = Object::of(&resource.kind, object)?;
-        resource.decode(&mut object)?;
+        let object = parsed(&resource, object)?;
         let namespace = match object.text("namespace") {
             "" => "default",
             namespace => namespace,
@@ -294,8 +293,7 @@ impl Server {
     /// Creates an object, waits until the write is durable, and returns the stored object.
     fn create_as(&self, object: Value, how: How) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
-        let mut object = Object::of(&resource.kind, object)?;
-        resource.decode(&mut object)?;
+        let mut object = parsed(&resource, object)?;
         let definitions = self.shared.builtin.definitions.as_ref();
         let is_definition = definitions.is_some_and(|it| it.collection == resource.collection);
         if is_definition && how.origin == Origin::Seed {
@@ -342,6 +340,20 @@ impl Server {
             ApiError::new(404, "NotFound", message)
         })
     }
+}
+
+/// Converts the argument of a direct call to an object.
+///
+/// A definition has no unknown members and no nulls, like one from a request.
+fn parsed(resource: &Resource, object: Value) -> Result<Object, ApiError> {
+    let object = if resource.strategy.checks_direct_writes {
+        field_validation::prune(object, resource.known()).0
+    } else {
+        object
+    };
+    let mut object = Object::of(&resource.kind, object)?;
+    resource.decode(&mut object)?;
+    Ok(object)
 }
 
 /// Parses `name`, which is `namespace/name` or the name of a cluster-scoped object.

@@ -272,6 +272,15 @@ impl Shared {
         }
     }
 
+    /// Returns whether a resource, which a request has found earlier, has another model now.
+    pub(crate) fn has_changed(&self, resource: &Resource) -> bool {
+        let kind = &resource.kind;
+        let registry = self.registry();
+        let current = registry.by_path(&kind.group, &kind.version, &kind.plural);
+        let model = |resource: &Resource| resource.model.as_ref().map(Arc::as_ptr);
+        current.is_some_and(|current| model(current) != model(resource))
+    }
+
     /// Changes the kinds that definitions add. `changes` has the name of each changed definition, and all its
     /// kinds. Other definitions keep their kinds.
     fn redefine(

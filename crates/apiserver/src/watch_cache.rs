@@ -150,6 +150,8 @@ impl Filter {
     }
 
     /// Returns whether the selection matches an object, as the watch sees it.
+    ///
+    /// Parses the object if `reader` is set and sees another form of it than is stored.
     pub(crate) fn matches(&self, entry: &Entry) -> bool {
         let view = self.reader.as_ref().and_then(|reader| entry.viewed(reader));
         self.selection

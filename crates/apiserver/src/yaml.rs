@@ -1,4 +1,4 @@
-//! Parses YAML as kubectl does.
+//! Parses YAML, in which `yes` and `on` are booleans as for kubectl.
 //!
 //! Guarantees: the size of a parsed value is limited, also if the text repeats parts of itself by anchors.
 

@@ -1,5 +1,6 @@
 //! Defines how the objects of one version of a custom kind are decoded, read and validated.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
@@ -17,13 +18,21 @@ use crate::status::FieldError;
 pub(crate) struct Model {
     /// The schema of the version.
     schema: Arc<Schema>,
-    /// The schema of the version in which the objects are stored.
-    stored: Arc<Schema>,
+    stored: Stored,
     rules: Rules,
     /// Whether any part of an object is an embedded object.
     embeds: bool,
     /// The fields that field selectors can compare, except for name and namespace.
     pub(crate) selectable: Vec<SelectableField>,
+}
+
+/// The versions in which objects of a kind are stored.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Stored {
+    /// The version in which objects are written.
+    pub(crate) version: String,
+    /// The schemas of all versions in which objects may be stored, by version.
+    pub(crate) schemas: BTreeMap<String, Arc<Schema>>,
 }
 
 /// The rules in CEL, which are compiled when the first object is validated.
@@ -51,16 +60,17 @@ pub(crate) enum Undecodable {
 }
 
 impl Model {
-    /// Creates the model of a version with the schema `schema`, whose JSON is `json`. `stored` is the schema of
-    /// the storage version.
+    /// Creates the model of a version with the schema `schema`, whose JSON is `json`.
     pub(crate) fn new(
         schema: Arc<Schema>,
         json: &Value,
-        stored: Arc<Schema>,
+        stored: Stored,
         selectable: Vec<SelectableField>,
     ) -> Model {
-        let embeds = [&schema, &stored]
-            .into_iter()
+        let embeds = stored
+            .schemas
+            .values()
+            .chain([&schema])
             .any(|schema| schema.any(&|node| node.embeds));
         let rules = Rules {
             schema: schema.has_rules().then(|| json.clone()),
@@ -94,17 +104,24 @@ impl Model {
         Ok(unknown)
     }
 
-    /// Changes a stored object, or one to be stored, to what a reader of the version sees.
+    /// Returns the version in which objects are written.
+    pub(crate) fn stored_version(&self) -> &str {
+        &self.stored.version
+    }
+
+    /// Changes an object that is stored in `version`, or that is to be stored, to what a reader sees.
     ///
     /// As in Kubernetes, the schema of the stored version sets the defaults, and both schemas remove members.
-    /// Defaults that would be too large are left out.
-    pub(crate) fn show(&self, object: &mut Map<String, Value>) {
+    /// Defaults that would be too large are left out. If the definition no longer has the stored version, only
+    /// the schema of the reader's version applies.
+    pub(crate) fn show(&self, version: &str, object: &mut Map<String, Value>) {
+        let stored = self.stored.schemas.get(version).unwrap_or(&self.schema);
         // Malformed members are dropped, so nothing is rejected.
-        let _ = self.shape(&self.stored, object, Malformed::Drop);
-        if self.stored.set_defaults(object).is_err() {
+        let _ = self.shape(stored, object, Malformed::Drop);
+        if stored.set_defaults(object).is_err() {
             tracing::warn!("the defaults of a custom object are too large, so some are not set");
         }
-        if !Arc::ptr_eq(&self.stored, &self.schema) {
+        if !Arc::ptr_eq(stored, &self.schema) {
             let _ = self.shape(&self.schema, object, Malformed::Drop);
         }
     }

@@ -1,5 +1,8 @@
 //! Collects the errors of one validation, and converts them to field errors.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::go_json::to_text as go_json;
@@ -17,6 +20,8 @@ const FAULTS_MAX: usize = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     faults: Vec<Fault>,
+    /// The texts of `faults`.
+    texts: BTreeSet<Arc<str>>,
     /// The number of successful checks, which selects the alternative of `anyOf` or `oneOf` whose errors are
     /// reported.
     pub(super) matches: usize,
@@ -26,7 +31,7 @@ pub(super) struct Outcome {
 #[derive(Debug)]
 struct Fault {
     /// Text that identifies the error; an error with the same text is reported once.
-    text: String,
+    text: Arc<str>,
     error: FieldError,
 }
 
@@ -45,6 +50,7 @@ impl Outcome {
     /// The outcome of a successful check.
     pub(super) const MATCH: Outcome = Outcome {
         faults: Vec::new(),
+        texts: BTreeSet::new(),
         matches: 1,
     };
 
@@ -63,6 +69,7 @@ impl Outcome {
     /// Removes the errors, which an update does not report if the value has not changed.
     pub(super) fn forgiven(mut self) -> Outcome {
         self.faults.clear();
+        self.texts.clear();
         self
     }
 
@@ -71,14 +78,16 @@ impl Outcome {
     }
 
     fn add(&mut self, fault: Fault) {
-        let is_full = self.faults.len() >= FAULTS_MAX;
-        if !is_full && self.faults.iter().all(|known| known.text != fault.text) {
+        if self.faults.len() < FAULTS_MAX && self.texts.insert(Arc::clone(&fault.text)) {
             self.faults.push(fault);
         }
     }
 
     fn add_error(&mut self, text: String, error: FieldError) {
-        self.add(Fault { text, error });
+        self.add(Fault {
+            text: text.into(),
+            error,
+        });
     }
 
     /// Adds an error that concerns the whole validated part.

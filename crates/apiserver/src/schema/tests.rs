@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::model::{Model, Undecodable};
+use super::model::{Model, Stored, Undecodable};
 use super::{DEFAULTS_BYTES_MAX, Schema};
 use crate::go_json::to_text;
 use crate::status::FieldError;
@@ -22,7 +22,11 @@ const EXAMPLES: &str = include_str!("tests/examples.jsonl");
 
 fn model(schema: &Value) -> Model {
     let read = Arc::new(Schema::read(schema.clone()).unwrap());
-    Model::new(Arc::clone(&read), schema, read, Vec::new())
+    let stored = Stored {
+        version: "v1".to_owned(),
+        schemas: [("v1".to_owned(), Arc::clone(&read))].into(),
+    };
+    Model::new(read, schema, stored, Vec::new())
 }
 
 fn sorted(errors: Vec<FieldError>) -> Value {
@@ -90,7 +94,7 @@ fn a_second_pruning_changes_nothing() {
         let mut object = example["object"].as_object().unwrap().clone();
         if model.decode(&mut object).is_ok() {
             let once = object.clone();
-            model.show(&mut object);
+            model.show("v1", &mut object);
             assert_eq!(object, once, "{line}");
         }
     }
@@ -113,7 +117,7 @@ fn defaults_are_limited_in_size() {
     let mut many = object(100_000);
     assert_eq!(model.decode(&mut many), Err(Undecodable::TooManyDefaults));
     let mut shown = object(100_000);
-    model.show(&mut shown);
+    model.show("v1", &mut shown);
     assert!(to_text(&Value::Object(shown)).len() < 2 * DEFAULTS_BYTES_MAX);
 }
 

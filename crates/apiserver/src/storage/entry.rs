@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - an entry is immutable, and readers share it. The JSON is serialized once, when the object is stored;
 //! - the stored JSON does not contain `apiVersion` and `kind`, so responses in every API version use the same
-//!   entry;
+//!   entry. An exception is a custom object that another version or a changed definition shows in another form;
 //! - equal objects have equal bytes, because members are ordered by name.
 
 use std::ops::Range;
@@ -54,7 +54,7 @@ impl Entry {
             return Entry::written(resource, key, object, revision);
         };
         let mut object = object.clone();
-        model.show(&mut object);
+        model.show(model.stored_version(), &mut object);
         Entry::written(resource, key, &object, revision)
     }
 
@@ -112,14 +112,24 @@ impl Entry {
         if self.model.as_ref().is_some_and(is_adapted) {
             return None;
         }
-        let object = self.parsed(resource);
+        let mut object = self.parsed(resource);
+        model.show(self.stored_version(model), &mut object);
         let key = Arc::clone(&self.key);
-        Some(Entry::new(resource, key, &object, self.revision))
+        Some(Entry::written(resource, key, &object, self.revision))
     }
 
-    /// Returns whether `other` has the same content.
-    pub(crate) fn is_same(&self, other: &Entry) -> bool {
-        self.members == other.members
+    /// Returns the version in which the object is stored. An object from a data directory counts as stored in the
+    /// version in which `model` writes objects.
+    fn stored_version<'a>(&'a self, model: &'a Model) -> &'a str {
+        self.model
+            .as_ref()
+            .map_or(model, |own| own)
+            .stored_version()
+    }
+
+    /// Returns whether `other`, which was written for `model`, is stored in the same version with the same bytes.
+    pub(crate) fn is_same(&self, other: &Entry, model: &Model) -> bool {
+        self.members == other.members && self.stored_version(model) == other.stored_version(model)
     }
 
     /// Creates an entry of the changed object `new` with the key of `self`.

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::MutexGuard;
 use serde_json::json;
 
 use super::namespace;
@@ -48,22 +49,26 @@ pub(crate) fn create(
     drop(state);
     let revision = object.text("resourceVersion").to_owned();
     prepare(shared, resource, &mut object, how);
-    if !object.text("name").is_empty() || object.text("generateName").is_empty() {
+    let generates = object.text("name").is_empty() && !object.text("generateName").is_empty();
+    if !generates {
         check_metadata(resource, &object, how.origin)?;
     }
     check_revision(&revision, how)?;
-    let mut state = shared.lock();
-    check_definition(shared, &state, resource, &object)?;
-    // The namespace may have been deleted meanwhile.
-    check_namespace(shared, &state, (resource, place), &object, how)?;
-    let key: Arc<str> = settle_name(
-        &mut state,
-        resource,
-        namespace.as_deref(),
-        &mut object,
-        how.origin,
-    )?
-    .into();
+    let locked = |object: &Object| {
+        let state = shared.lock();
+        check_definition(shared, &state, resource, object)?;
+        // The namespace may have been deleted meanwhile.
+        check_namespace(shared, &state, (resource, place), object, how)?;
+        Ok(state)
+    };
+    let (mut state, key) = if generates {
+        generate_name(locked, resource, place, &mut object, how.origin)?
+    } else {
+        let state = locked(&object)?;
+        let key = free_key(&state, resource, place, &object)?;
+        (state, key)
+    };
+    let key: Arc<str> = key.into();
     (resource.strategy.hooks.prepare_create)(&mut object);
     if object.text("uid").is_empty() {
         let uid = uid(&mut state.rng);
@@ -235,53 +240,72 @@ fn check_metadata(resource: &Resource, object: &Object, origin: Origin) -> Resul
     ))
 }
 
-/// Returns the key of the new object, whose name is generated from `generateName` if absent.
+/// Returns the key of a new object that has a name.
 ///
 /// # Errors
 ///
-/// Returns a 409 error if the object's name is in use, or if all generated names are in use.
-fn settle_name(
-    state: &mut State,
+/// Returns a 409 error if the name is in use.
+fn free_key(
+    state: &State,
+    resource: &Resource,
+    namespace: Option<&str>,
+    object: &Object,
+) -> Result<String, ApiError> {
+    let name = object.text("name");
+    let key = resource.key(namespace, name);
+    let Some(newest) = state.newest(resource.collection, &key) else {
+        return Ok(key);
+    };
+    // A request that also has a prefix gets the error of generated names, although none is generated.
+    let error = match object.text("generateName") {
+        "" => ApiError::already_exists(&resource.kind, name),
+        _ => ApiError::no_free_name(&resource.kind, name),
+    };
+    let is_deleting = Object::stored(newest.object(resource)).is_deleting();
+    Err(if is_deleting {
+        error.being_deleted()
+    } else {
+        error
+    })
+}
+
+/// Generates the name of a new object from `generateName`, and validates the object with this name.
+///
+/// Returns the locked state and the key of the object. `locked` locks the state. The validation, which can take
+/// long, does not hold the lock.
+///
+/// # Errors
+///
+/// Returns a 409 error if all generated names are in use.
+fn generate_name<'a>(
+    locked: impl Fn(&Object) -> Result<MutexGuard<'a, State>, ApiError>,
     resource: &Resource,
     namespace: Option<&str>,
     object: &mut Object,
     origin: Origin,
-) -> Result<String, ApiError> {
-    let taken = |state: &State, key: &str| state.newest(resource.collection, key).is_some();
-    let name = object.text("name").to_owned();
-    if !name.is_empty() {
-        let key = resource.key(namespace, &name);
-        if taken(state, &key) {
-            // A request that also has a prefix gets the error of generated names, although none is generated.
-            let error = match object.text("generateName") {
-                "" => ApiError::already_exists(&resource.kind, &name),
-                _ => ApiError::no_free_name(&resource.kind, &name),
-            };
-            let is_deleting =
-                |entry: &Arc<Entry>| Object::stored(entry.object(resource)).is_deleting();
-            let newest = state.newest(resource.collection, &key);
-            return Err(if newest.is_some_and(is_deleting) {
-                error.being_deleted()
-            } else {
-                error
-            });
-        }
-        return Ok(key);
-    }
+) -> Result<(MutexGuard<'a, State>, String), ApiError> {
     let base = object.text("generateName").to_owned();
     let mut cut = base.len().min(GENERATED_BASE_MAX);
     while !base.is_char_boundary(cut) {
         cut -= 1;
     }
+    let taken = |state: &State, key: &str| state.newest(resource.collection, key).is_some();
     let mut name = String::new();
     for _ in 0..GENERATE_ATTEMPTS {
+        let mut state = locked(object)?;
         name = format!("{}{}", &base[..cut], suffix(&mut state.rng));
         let key = resource.key(namespace, &name);
-        if !taken(state, &key) {
-            object.set_meta("name", Some(json!(name)));
-            check_metadata(resource, object, origin)?;
-            return Ok(key);
+        if taken(&state, &key) {
+            continue;
         }
+        drop(state);
+        object.set_meta("name", Some(json!(name)));
+        check_metadata(resource, object, origin)?;
+        let state = locked(object)?;
+        if !taken(&state, &key) {
+            return Ok((state, key));
+        }
+        object.set_meta("name", None);
     }
     Err(ApiError::no_free_name(&resource.kind, &name))
 }

@@ -76,7 +76,11 @@ pub(crate) fn change(
 ///
 /// Such a write stores the changes of the object's definition since the object was written, as in Kubernetes.
 fn is_stored(resource: &Resource, entry: &Entry, new: &Object) -> bool {
-    entry.viewed(resource).is_none() || entry.changed(resource, new, entry.revision).is_same(entry)
+    let Some(model) = &resource.model else {
+        return true;
+    };
+    let is_viewed = entry.viewed(resource).is_some();
+    !is_viewed || entry.is_same(&entry.changed(resource, new, entry.revision), model)
 }
 
 /// Returns whether the object has no finalizers: neither in `metadata` nor, for a namespace, in `spec`.

@@ -238,6 +238,10 @@ fn register(
         sender,
     };
     state.caches[collection.0].open(id, watcher);
+    if shared.has_changed(call.resource) {
+        // The change has ended the watches that were open, so this one ends after its first events.
+        state.caches[collection.0].close(id);
+    }
     Ok(Ok(Opened {
         registration: Registration::new(shared, collection, id),
         receiver,

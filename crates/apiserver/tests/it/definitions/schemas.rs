@@ -112,27 +112,28 @@ async fn direct_calls_set_defaults_and_prune_but_do_not_validate() {
     assert_eq!(patched.unwrap()["spec"], json!({"size": 1}));
 }
 
-/// Returns a server with the kind `Widget` in the versions v1 and v2. Only v1 has `spec.color`, and only v2 has
-/// `spec.shape`. Selectors can compare the field of their version. The kind is stored in v2.
+/// Returns a server with the kind `Widget` in the versions v1 and v2. It is stored in v2, with the fields
+/// `spec.color` and `spec.shape`. v1 has only `spec.color`. Selectors can compare the color in v1, and the shape
+/// in v2.
 fn of_two_versions() -> Server {
-    let version = |name: &str, field: &str, default: &str| {
-        let text = json!({"type": "string", "default": default});
-        let both = json!({"color": text, "shape": {"type": "string"}});
+    let version = |name: &str, properties: Value, selectable: &str| {
         json!({
             "name": name,
             "served": true,
             "storage": name == "v2",
             "schema": {"openAPIV3Schema": {
                 "type": "object",
-                "properties": {"spec": {"type": "object", "properties": both}},
+                "properties": {"spec": {"type": "object", "properties": properties}},
             }},
-            "selectableFields": [{"jsonPath": format!(".spec.{field}")}],
+            "selectableFields": [{"jsonPath": format!(".spec.{selectable}")}],
         })
     };
+    let color = json!({"type": "string"});
+    let shape = json!({"type": "string", "default": "round"});
     let mut definition = definition("widgets", "Widget");
     definition["spec"]["versions"] = json!([
-        version("v1", "color", "red"),
-        version("v2", "shape", "blue")
+        version("v1", json!({"color": color}), "color"),
+        version("v2", json!({"color": color, "shape": shape}), "shape"),
     ]);
     builder().crd(definition).build()
 }
@@ -155,7 +156,7 @@ async fn each_version_selects_by_its_own_fields() {
         &server,
         "POST",
         WIDGETS,
-        &widget_with("a", &json!({"shape": "round"})),
+        &widget_with("a", &json!({"color": "red", "shape": "flat"})),
     )
     .await;
     let mut b = widget_with("b", &json!({"color": "red", "shape": "flat"}));
@@ -176,6 +177,10 @@ async fn each_version_selects_by_its_own_fields() {
     );
     let other = get(&server, &format!("{v2}?fieldSelector=spec.color=red")).await;
     assert_eq!(other.message(), "field label not supported: spec.color");
+    let list = get(&server, WIDGETS).await.json;
+    for item in list["items"].as_array().unwrap() {
+        assert_eq!(item["spec"], json!({"color": "red"}), "the form of v1");
+    }
     let [a, b] = ["ADDED a", "ADDED b"];
     let events = reds.trace().await;
     assert!(events.contains(a) && events.contains(b), "{events}");

@@ -71,11 +71,14 @@ impl Definition {
     }
 }
 
-/// Returns the stored definition with the desired state of `new`.
+/// Returns the stored definition with the desired state of `new`. Labels and annotations of others are kept.
 fn replaced(mut stored: Value, new: &Value) -> Value {
     stored["spec"] = new["spec"].clone();
     for member in ["labels", "annotations"] {
-        stored["metadata"][member] = new["metadata"][member].clone();
+        let given = new["metadata"][member].as_object();
+        for (name, value) in given.into_iter().flatten() {
+            stored["metadata"][member][name] = value.clone();
+        }
     }
     stored
 }

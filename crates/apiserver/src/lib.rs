@@ -55,8 +55,8 @@
 //! The subresources `status` and `scale`, the printer columns and the selectable fields work.
 //!
 //! The server validates a definition as Kubernetes does, with the same messages, and rejects an invalid one. It
-//! does not check default values, and checks only the outer structure of certificates in a CA bundle. A member of a
-//! wrong JSON type counts as absent, except in a schema, which is then rejected.
+//! checks only the outer structure of certificates in a CA bundle. A member of a wrong JSON type counts as absent,
+//! except in a schema, which is then rejected.
 //!
 //! The schema of a version applies to its objects: unknown fields are removed with a warning, defaults are set,
 //! and requests are validated, also formats, patterns, list types and embedded objects. An update does not

@@ -10,6 +10,7 @@
 
 mod cel;
 mod correlate;
+mod default_check;
 mod defaults;
 mod embedded;
 mod format;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 pub(crate) use cel::Validator as CelValidator;
+pub(crate) use default_check::{UNKNOWN_MEMBERS, default_errors};
 pub(crate) use model::{Model, Stored, Undecodable};
 
 /// Maximum total size in bytes of the defaults that are set in one object, equal to that of an object.
@@ -38,7 +40,7 @@ pub(crate) const DEFAULTS_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// One node of a schema: the rules for one JSON value, and the schemas of the values below it.
 ///
 /// Members that have no effect on an object, such as descriptions, are not kept.
-#[derive(Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent of each other")]
 pub(crate) struct Schema {
@@ -94,7 +96,7 @@ pub(crate) struct Schema {
 }
 
 /// The value of `additionalProperties`.
-#[derive(Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(untagged)]
 enum Additional {
     /// The names of further members are not restricted. The value `false` is not valid in a definition.
@@ -114,7 +116,7 @@ enum Member<'a> {
 }
 
 /// The value of `default`.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct DefaultValue {
     value: Value,
     /// Size in bytes of the value as JSON.
@@ -122,7 +124,7 @@ struct DefaultValue {
 }
 
 /// The value of `pattern`, which is compiled when the first text is matched.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct LazyPattern {
     text: String,
     compiled: OnceLock<Result<crate::go_regex::Pattern, String>>,
@@ -147,9 +149,22 @@ impl Schema {
     ///
     /// Returns an error if a member has a wrong JSON type.
     pub(crate) fn read(schema: Value) -> serde_json::Result<Schema> {
-        let mut schema: Schema = serde_json::from_value(schema)?;
+        let mut schema = Schema::parse(schema)?;
         schema.prune_defaults();
         Ok(schema)
+    }
+
+    /// Reads a schema, whose defaults remain as they are.
+    fn parse(schema: Value) -> serde_json::Result<Schema> {
+        serde_json::from_value(schema)
+    }
+
+    /// Returns a schema of objects with one member.
+    fn with_property(name: &str, schema: &Schema) -> Schema {
+        Schema {
+            properties: [(name.to_owned(), Box::new(schema.clone()))].into(),
+            ..Schema::default()
+        }
     }
 
     fn member(&self, name: &str) -> Member<'_> {

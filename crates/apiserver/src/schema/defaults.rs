@@ -10,7 +10,7 @@ use super::{Additional, DefaultValue, Schema};
 
 /// A step from a value to a value below it.
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Property(String),
     /// Any member that `properties` does not name.
     Additional,
@@ -19,6 +19,17 @@ enum Step {
 
 /// Name of the member that stands for any name. The name is not significant.
 const ANY: &str = "*";
+
+impl Step {
+    /// Returns an object or a list that has `value` at the place `steps`.
+    pub(super) fn around(steps: &[Step], value: Value) -> Value {
+        steps.iter().rev().fold(value, |value, step| match step {
+            Step::Property(name) => Value::Object(Map::from_iter([(name.clone(), value)])),
+            Step::Additional => Value::Object(Map::from_iter([(ANY.to_owned(), value)])),
+            Step::Item => Value::Array(vec![value]),
+        })
+    }
+}
 
 impl Schema {
     /// Removes from each default what this schema, that of the whole object, does not allow at its place.
@@ -74,12 +85,7 @@ impl Schema {
 
     /// Returns a value as it remains at a place of an object. Returns `None` if it is removed.
     fn pruned(&self, place: &[Step], value: Value) -> Option<Value> {
-        let whole = place.iter().rev().fold(value, |value, step| match step {
-            Step::Property(name) => Value::Object(Map::from_iter([(name.clone(), value)])),
-            Step::Additional => Value::Object(Map::from_iter([(ANY.to_owned(), value)])),
-            Step::Item => Value::Array(vec![value]),
-        });
-        let Value::Object(mut members) = whole else {
+        let Value::Object(mut members) = Step::around(place, value) else {
             return None;
         };
         // Malformed members are dropped, so nothing is rejected.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::correlate::Correlated;
 use super::embedded::{self, Malformed};
 use super::shape::{TooManyDefaults, Unknown};
-use super::validate::Validator;
+use super::validate::{Form, Validator};
 use super::{Schema, cel, list_type};
 use crate::selector::SelectableField;
 use crate::status::FieldError;
@@ -136,7 +136,7 @@ impl Model {
         let old = old.map(|old| Value::Object(old.clone()));
         let correlated = old.as_ref();
         let correlated = correlated.map(|old| Correlated::new(&self.schema, &new, old));
-        Validator::validate("", &self.schema, &new, correlated).into_errors()
+        Validator::validate("", &self.schema, &new, correlated, Form::Object).into_errors()
     }
 
     /// Validates an update of the subresource `status` against the schema of the member `status`.
@@ -151,7 +151,7 @@ impl Model {
         };
         let old = old.get("status");
         let old = old.map(|old| Correlated::new(schema, status, old));
-        Validator::validate("status", schema, status, old).into_errors()
+        Validator::validate("status", schema, status, old, Form::Object).into_errors()
     }
 
     /// Validates the types and the metadata of embedded objects.

@@ -39,7 +39,7 @@ struct Fault {
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     /// Path of the validated part, such as `status`. Empty for the whole object.
-    pub(super) part: &'static str,
+    pub(super) part: &'a str,
     /// Path of the value below the part, as in messages.
     pub(super) path: &'a str,
 }
@@ -92,7 +92,7 @@ impl Outcome {
 
     /// Adds an error that concerns the whole validated part.
     pub(super) fn general(&mut self, place: Place<'_>, text: String) {
-        let error = FieldError::invalid(place.part_field(), "\"\"", &text);
+        let error = FieldError::invalid(place.part_field().to_owned(), "\"\"", &text);
         self.add_error(text, error);
     }
 
@@ -186,7 +186,7 @@ impl Outcome {
 
 // === impl Place ===
 
-impl Place<'_> {
+impl<'a> Place<'a> {
     /// Returns the field of an error, such as `spec.ports[0]`.
     fn field(self) -> String {
         let below = self.path.strip_prefix('.').unwrap_or(self.path);
@@ -198,7 +198,7 @@ impl Place<'_> {
     }
 
     /// Returns the field of an error about the whole validated part.
-    fn part_field(self) -> &'static str {
+    fn part_field(self) -> &'a str {
         match self.part {
             "" => "<nil>",
             part => part,

@@ -16,13 +16,24 @@ use super::outcome::{Outcome, Place};
 use super::{Additional, Schema};
 
 /// Validates the values of one object.
-pub(super) struct Validator {
-    /// Path of the validated part of the object, such as `status`. Empty for the whole object.
-    part: &'static str,
+pub(super) struct Validator<'p> {
+    /// Path of the validated part, such as `status`. Empty for a whole object.
+    part: &'p str,
     /// Path of the current value below the part.
     path: String,
     /// Number of checks that are left.
     left: usize,
+    form: Form,
+}
+
+/// The form into which Kubernetes converts a schema for the validation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The schema of objects. A format that is unknown for the type has no effect.
+    Object,
+    /// The schema of a default. Each known format applies to texts, an unknown format to other values, and an integer
+    /// or string has no type.
+    Default,
 }
 
 /// Maximum number of checks of one object: of values, each with one node of a schema, and of the values of `enum`.
@@ -31,20 +42,22 @@ pub(super) struct Validator {
 /// its schema are many.
 const CHECKS_MAX: usize = 5_000_000;
 
-impl Validator {
+impl<'p> Validator<'p> {
     /// Validates a value of an object. `part` is the path of the value, such as `status`.
     ///
     /// For an update, `old` has the old value.
     pub(super) fn validate(
-        part: &'static str,
+        part: &'p str,
         schema: &Schema,
         value: &Value,
         old: Option<Correlated<'_>>,
+        form: Form,
     ) -> Outcome {
         let mut validator = Validator {
             part,
             path: String::new(),
             left: CHECKS_MAX,
+            form,
         };
         let outcome = validator.check(schema, value, old);
         if validator.left > 0 {
@@ -82,7 +95,8 @@ impl Validator {
         old: Option<Correlated<'_>>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
-        let is_typed = !schema.types().is_empty() || !schema.own_format().is_empty();
+        let types = schema.types(self.form);
+        let is_typed = !types.is_empty() || !schema.own_format(self.form).is_empty();
         if value.is_null() || is_typed {
             outcome.merge(self.check_type(schema, value));
         }
@@ -98,7 +112,7 @@ impl Validator {
             Value::String(text) => {
                 outcome.merge(self.check_text(schema, value, text));
                 outcome.matches += 1;
-                if let Some(format) = schema.text_format() {
+                if let Some(format) = schema.text_format(self.form) {
                     outcome.merge(self.check_format(schema, format, text));
                     outcome.matches += 1;
                 }
@@ -126,7 +140,7 @@ impl Validator {
 
     fn check_type(&self, schema: &Schema, value: &Value) -> Outcome {
         let mut outcome = Outcome::default();
-        let (types, format) = (schema.types(), schema.own_format());
+        let (types, format) = (schema.types(self.form), schema.own_format(self.form));
         let number = match value {
             Value::Number(number) => Some(Number::of(number)),
             _ => None,
@@ -259,7 +273,7 @@ impl Validator {
     }
 
     /// Runs `go` with the path of a value below the current value.
-    fn below(&mut self, step: &str, go: impl FnOnce(&mut Validator) -> Outcome) -> Outcome {
+    fn below(&mut self, step: &str, go: impl FnOnce(&mut Validator<'p>) -> Outcome) -> Outcome {
         let length = self.path.len();
         self.path.push_str(step);
         let outcome = go(self);
@@ -270,8 +284,8 @@ impl Validator {
 
 impl Schema {
     /// Returns the names of the accepted JSON types; none if every type is accepted.
-    fn types(&self) -> &[&str] {
-        if self.is_int_or_string {
+    fn types(&self, form: Form) -> &[&str] {
+        if self.is_int_or_string && form == Form::Object {
             return &["integer", "string"];
         }
         match self.type_name.as_str() {
@@ -288,7 +302,7 @@ impl Schema {
 
     /// Returns the accepted JSON type. Returns an empty text if several types are accepted.
     pub(super) fn sole_type(&self) -> &str {
-        match self.types() {
+        match self.types(Form::Object) {
             [only] => only,
             _ => "",
         }

@@ -6,8 +6,8 @@
 //! - the work is linear in the size of a definition, and recursion is as deep as its JSON, at most 127 levels;
 //! - the limits in `report` and `shown` bound the errors of one definition.
 //!
-//! Not validated: default values, and the estimated cost of the expressions in `x-kubernetes-validations`. The
-//! server sends no warnings about unknown formats.
+//! Not validated: the estimated cost of the expressions in `x-kubernetes-validations`. The server sends no warnings
+//! about unknown formats.
 //!
 //! The `verb::definition` module accepts the names of definitions, and deletes the objects of deleted ones. This
 //! module does not.

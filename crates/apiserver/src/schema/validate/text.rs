@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::Validator;
+use super::{Form, Validator};
 use crate::schema::Schema;
 use crate::schema::format::Format;
 use crate::schema::outcome::Outcome;
 
-impl Validator {
+impl Validator<'_> {
     /// Checks the length and the pattern of a text. As in Kubernetes, only the first error is reported.
     pub(super) fn check_text(&self, schema: &Schema, value: &Value, text: &str) -> Outcome {
         let mut outcome = Outcome::default();
@@ -51,7 +51,10 @@ impl Validator {
 
 impl Schema {
     /// Returns the value of `format`, or an empty text if the format is unknown for the type.
-    pub(super) fn own_format(&self) -> &str {
+    pub(super) fn own_format(&self, form: Form) -> &str {
+        if form == Form::Default {
+            return &self.format;
+        }
         let is_known = match self.sole_type() {
             "integer" => matches!(self.format.as_str(), "int32" | "int64"),
             "number" => matches!(self.format.as_str(), "float" | "double"),
@@ -62,8 +65,9 @@ impl Schema {
     }
 
     /// Returns the format of texts, if the schema has one.
-    pub(super) fn text_format(&self) -> Option<Format> {
+    pub(super) fn text_format(&self, form: Form) -> Option<Format> {
         match self.sole_type() {
+            _ if form == Form::Default => Format::named(&self.format),
             "string" | "" => Format::named(&self.format),
             _ => None,
         }

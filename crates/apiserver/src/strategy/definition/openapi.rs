@@ -15,6 +15,7 @@ use super::schema::{Items, OrBool, Schema};
 use super::shown::Shown;
 use super::{expressions, lists, structural};
 use crate::quote::Quoted;
+use crate::schema::default_errors;
 
 /// The types of OpenAPI.
 pub(super) const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -84,8 +85,14 @@ pub(super) fn check(parts: Parts<'_>, demands: Demands<'_>, path: &Path<'_>, rep
         None
     };
     if demands.structural && fault.is_none() {
-        // Kubernetes also validates default values here, and the rules below if there is no error.
+        let before = report.found();
         structural::check(schema, &schema_path, report);
+        if report.found() == before {
+            let is_pruned = demands.requirements.include(Requirement::PrunedDefaults);
+            for error in default_errors(schema.0, &schema_path.to_string(), is_pruned) {
+                report.add_error(error);
+            }
+        }
     }
     let place = Place {
         is_root: true,

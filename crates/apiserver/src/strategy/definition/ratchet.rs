@@ -19,6 +19,7 @@ use super::schema::{Items, Schema};
 use super::structural;
 use super::{is_true, selectable};
 use crate::object::Object;
+use crate::schema::{UNKNOWN_MEMBERS, default_errors};
 
 /// Returns the requirements for the update of `old` to `new`.
 ///
@@ -43,6 +44,10 @@ pub(super) fn requirements<'a>(
         (Requirement::PropertyType, any(&mut has_unknown_type)),
         (Requirement::Structural, old.schemas().any(is_unstructured)),
         (Requirement::AtomicSet, any(&mut has_nested_set)),
+        (
+            Requirement::PrunedDefaults,
+            old.schemas().any(has_unknown_defaults),
+        ),
         (Requirement::MapListKeys, any(&mut has_loose_keys)),
         (
             Requirement::ReviewVersion,
@@ -83,6 +88,11 @@ fn has_nested_set(schema: Schema<'_>) -> bool {
     let item = schema.items().and_then(Items::schema);
     let is_set = schema.optional_text("x-kubernetes-list-type") == Some("set");
     is_set && item.is_some_and(|item| !is_atomic_item(item))
+}
+
+fn has_unknown_defaults(schema: Schema<'_>) -> bool {
+    let mut errors = default_errors(schema.0, "", true).into_iter();
+    errors.any(|error| error.body.ends_with(UNKNOWN_MEMBERS))
 }
 
 fn has_loose_keys(schema: Schema<'_>) -> bool {

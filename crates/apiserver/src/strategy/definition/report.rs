@@ -109,6 +109,10 @@ impl Report {
         self.found += left_out;
     }
 
+    pub(super) fn add_error(&mut self, error: FieldError) {
+        self.add(|| error);
+    }
+
     pub(super) fn invalid(&mut self, field: &Path<'_>, value: impl Display, detail: impl Display) {
         self.add(|| FieldError::invalid(field.to_string(), value, &detail.to_string()));
     }

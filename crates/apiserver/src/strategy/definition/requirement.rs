@@ -16,6 +16,8 @@ pub(super) enum Requirement {
     Structural,
     /// The items of a set are atomic.
     AtomicSet,
+    /// Defaults have no unknown members.
+    PrunedDefaults,
     /// The keys of a map list are required or have a default, and items and keys are not nullable.
     MapListKeys,
     /// The server knows one of the versions that a conversion webhook accepts.

@@ -15,6 +15,9 @@
 //! pattern starts with `^` and a literal that contains it, because Go replaces surrogates when it encodes the
 //! literal.
 //!
+//! [`Pattern::find`] and [`Pattern::find_all`] prefer matches as Go does. Of 60,000 random patterns and texts, three
+//! have another result: a repetition of parts that match the empty text, inside another repetition.
+//!
 //! Limits that are lower than Go's; the error starts with `pattern is too large for this server`:
 //!
 //! - a pattern has at most [`PATTERN_BYTES_MAX`] bytes;

@@ -85,6 +85,8 @@ fn replaced(mut stored: Value, new: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -108,5 +110,43 @@ mod tests {
         fs::remove_file(&file).unwrap();
         let error = read(std::slice::from_ref(&file)).unwrap_err();
         assert!(error.to_string().ends_with("name another file with --crd"));
+    }
+
+    #[test]
+    fn an_installed_definition_is_replaced_only_if_it_differs() {
+        let server = Server::builder().build();
+        let install_with = |columns: Value| {
+            let schema = json!({"openAPIV3Schema": {"type": "object"}});
+            let object = json!({
+                "apiVersion": API_VERSION,
+                "kind": KIND,
+                "metadata": {"name": "widgets.example.com"},
+                "spec": {
+                    "group": "example.com",
+                    "scope": "Namespaced",
+                    "names": {"plural": "widgets", "kind": "Widget"},
+                    "versions": [{
+                        "name": "v1", "served": true, "storage": true,
+                        "schema": schema,
+                        "additionalPrinterColumns": columns,
+                    }],
+                },
+            });
+            let file = PathBuf::from("a.yaml");
+            install(&server, vec![Definition { object, file }]).unwrap()
+        };
+        assert_eq!(install_with(json!(null)), ["widgets.example.com"]);
+        let label = json!({"metadata": {"labels": {"team": "a"}}});
+        let labelled = server.patch(API_VERSION, PLURAL, "widgets.example.com", label);
+        let before = labelled.unwrap()["metadata"]["resourceVersion"].clone();
+        let stored = || {
+            let stored = server.get(API_VERSION, PLURAL, "widgets.example.com");
+            stored.unwrap()
+        };
+        install_with(json!(null));
+        assert_eq!(stored()["metadata"]["resourceVersion"], before);
+        install_with(json!([{"name": "A", "type": "string", "jsonPath": ".a"}]));
+        assert_ne!(stored()["metadata"]["resourceVersion"], before);
+        assert_eq!(stored()["metadata"]["labels"], json!({"team": "a"}));
     }
 }

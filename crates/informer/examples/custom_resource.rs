@@ -3,7 +3,7 @@
 //! Each way has its own informer. Dynamic objects are for kinds that are known only at run time.
 //!
 //! The example creates the `CustomResourceDefinition`, and deletes it at the end. Without arguments, the
-//! example runs on an embedded API server, which serves the resource from the start.
+//! example runs on an embedded API server.
 //!
 //! `cargo run -p kube-informer --example custom_resource [-- --kubeconfig FILE --context NAME]`
 
@@ -29,7 +29,7 @@ use kube_core::{
     ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, PartialObjectMeta, Resource,
 };
 use kube_informer::SharedInformerFactory;
-use kube_informer_apiserver::{Kind, Scope, Server};
+use kube_informer_apiserver::Server;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -89,8 +89,7 @@ async fn main() -> ExitCode {
 }
 
 async fn custom_resource() -> anyhow::Result<()> {
-    let kind = Kind::custom(GROUP, "v1", "Widget", "widgets", Scope::Namespaced);
-    let cluster = Cluster::from_args(Server::builder().kind(kind).build()).await?;
+    let cluster = Cluster::from_args(Server::builder().build()).await?;
     let gvk = GroupVersionKind::gvk(GROUP, "v1", "Widget");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "widgets");
     let api = Api::<DynamicObject>::namespaced_with(cluster.client(), "default", &resource);
@@ -153,7 +152,10 @@ async fn define(
             "scope": "Namespaced",
             "names": {"kind": "Widget", "plural": "widgets"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
-                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "openAPIV3Schema": {"type": "object", "properties": {"spec": {
+                    "type": "object",
+                    "properties": {"size": {"type": "integer", "minimum": 1}},
+                }}},
             }}],
         },
     }))?;

@@ -100,7 +100,7 @@ impl Table {
         let cells = self.cells(object, now);
         out.extend_from_slice(format!("{{\"cells\":{cells}").as_bytes());
         match include {
-            IncludeObject::None => {}
+            IncludeObject::None => out.extend_from_slice(b",\"object\":null"),
             IncludeObject::Metadata => {
                 out.extend_from_slice(b",\"object\":");
                 entry.write_metadata(out);

@@ -1,7 +1,7 @@
 //! Defines the printer columns of a `CustomResourceDefinition`.
 //!
-//! Guarantees: the columns and cells are those of Kubernetes' `tableconvertor`, except for the format of fractions
-//! and nested values. A cell whose path selects nothing, or a value of another type, is null.
+//! Guarantees: the columns and cells are those of Kubernetes' `tableconvertor`. A cell whose path selects nothing, or
+//! a value of another type, is null.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

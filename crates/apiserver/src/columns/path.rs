@@ -6,6 +6,9 @@
 
 use serde_json::Value;
 
+use crate::go_json::to_text;
+use crate::quote::go_text;
+
 /// Maximum number of steps of a path.
 const STEPS_MAX: usize = 64;
 
@@ -98,11 +101,11 @@ impl Step {
     }
 }
 
-/// Returns a value as a cell shows it: a string without quotes, and anything else as JSON.
+/// Returns a value as a cell shows it: a list or an object as JSON, and a scalar in Go's format.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        Value::Array(_) | Value::Object(_) => to_text(value),
+        scalar => go_text(scalar),
     }
 }
 

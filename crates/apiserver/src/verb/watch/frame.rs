@@ -112,7 +112,7 @@ impl Framer {
             }
             Representation::Metadata => partial,
             Representation::Table(include) => {
-                let mut row = json!({"cells": self.table.empty_cells()});
+                let mut row = json!({"cells": self.table.empty_cells(), "object": null});
                 if include != IncludeObject::None || ends_initial_events {
                     row["object"] = partial;
                 }

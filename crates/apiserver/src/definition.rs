@@ -235,7 +235,7 @@ impl Definition {
 
     /// Returns the schema of a version. Returns `None`, and logs a warning, if it can't be read.
     fn schema(&self, version: &Version) -> Option<Arc<Schema>> {
-        let schema = version.schema.as_ref()?.schema.clone()?;
+        let schema = version.schema.as_ref()?.schema.as_ref()?;
         match Schema::read(schema) {
             Ok(schema) => Some(Arc::new(schema)),
             Err(cause) => {

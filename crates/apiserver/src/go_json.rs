@@ -3,12 +3,11 @@
 //! Guarantees: the rules and the messages are those of the scanner in `encoding/json/scanner.go`. The scanner
 //! does not check the encoding of strings, and accepts 10,000 levels of nesting.
 
-pub(crate) mod text;
 mod write;
 
 use crate::quote::Quoted;
 
-pub(crate) use write::{append, to_text};
+pub(crate) use write::{append, float_text, to_text};
 
 /// Maximum nesting depth (`maxNestingDepth` in Go's `scanner.go`).
 const DEPTH_MAX: usize = 10_000;

@@ -1,4 +1,4 @@
-//! Go's regular expressions (package `regexp`), which the keyword `pattern` of a schema contains.
+//! Go's regular expressions (package `regexp`), which the keyword `pattern` of a schema and rules in CEL contain.
 //!
 //! Guarantees:
 //!
@@ -50,7 +50,7 @@ use node::{Limit, NodeId};
 use tree::Tree;
 
 /// Maximum length of a pattern in bytes.
-pub(crate) const PATTERN_BYTES_MAX: usize = 64 << 10;
+const PATTERN_BYTES_MAX: usize = 64 << 10;
 
 /// A compiled pattern. Clones share the automaton.
 #[derive(Clone, Debug)]
@@ -77,6 +77,11 @@ impl Pattern {
     /// Returns the error of [`Pattern::compile`], without the limit of the automaton.
     pub(crate) fn syntax_error(text: &str) -> Option<String> {
         parse(text).err()
+    }
+
+    /// Returns the size of the automaton in memory.
+    pub(crate) fn automaton_bytes(&self) -> usize {
+        self.matcher.automaton_bytes()
     }
 
     /// Returns whether the pattern matches some part of `text`.

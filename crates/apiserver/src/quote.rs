@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Decimal exponents of the numbers that Go's `%v` shows without an exponent.
 const EXPONENTS: Range<i32> = -4..6;
@@ -64,12 +64,15 @@ pub(crate) fn go_text(value: &Value) -> String {
             let items: Vec<String> = items.iter().map(go_text).collect();
             format!("[{}]", items.join(" "))
         }
-        Value::Object(members) => {
-            let member = |(name, value)| format!("{name}:{}", go_text(value));
-            let members: Vec<String> = members.iter().map(member).collect();
-            format!("map[{}]", members.join(" "))
-        }
+        Value::Object(members) => go_map(members),
     }
+}
+
+/// Returns a JSON object as Go's `%v` shows it.
+pub(crate) fn go_map(members: &Map<String, Value>) -> String {
+    let member = |(name, value)| format!("{name}:{}", go_text(value));
+    let members: Vec<String> = members.iter().map(member).collect();
+    format!("map[{}]", members.join(" "))
 }
 
 /// Returns a floating-point number as Go's `%v` shows it.

@@ -13,11 +13,13 @@ mod correlate;
 mod default_check;
 mod defaults;
 mod embedded;
+mod field_path;
 mod format;
 mod list_type;
 mod model;
 mod number;
 mod outcome;
+mod place;
 mod shape;
 mod validate;
 
@@ -29,13 +31,17 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 pub(crate) use cel::Validator as CelValidator;
-pub(crate) use default_check::{UNKNOWN_MEMBERS, default_errors};
+pub(crate) use default_check::{default_errors, has_unpruned_defaults};
+pub(crate) use field_path::{Tokens, unquoted};
 pub(crate) use model::{Model, Stored, Undecodable};
 
 /// Maximum total size in bytes of the defaults that are set in one object, equal to that of an object.
 ///
 /// Kubernetes has no such limit. With it, a request of 3 MiB with many list items can't occupy gigabytes.
 pub(crate) const DEFAULTS_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// The members of an object that its schema need not specify.
+const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// One node of a schema: the rules for one JSON value, and the schemas of the values below it.
 ///
@@ -52,6 +58,9 @@ pub(crate) struct Schema {
     default: Option<DefaultValue>,
 
     properties: BTreeMap<String, Box<Schema>>,
+    /// The names of the properties that have a default.
+    #[serde(skip)]
+    defaulted: Vec<String>,
     additional_properties: Option<Additional>,
     #[serde(deserialize_with = "items")]
     items: Option<Box<Schema>>,
@@ -148,23 +157,15 @@ impl Schema {
     /// # Errors
     ///
     /// Returns an error if a member has a wrong JSON type.
-    pub(crate) fn read(schema: Value) -> serde_json::Result<Schema> {
+    pub(crate) fn read(schema: &Value) -> serde_json::Result<Schema> {
         let mut schema = Schema::parse(schema)?;
         schema.prune_defaults();
         Ok(schema)
     }
 
-    /// Reads a schema, whose defaults remain as they are.
-    fn parse(schema: Value) -> serde_json::Result<Schema> {
-        serde_json::from_value(schema)
-    }
-
-    /// Returns a schema of objects with one member.
-    fn with_property(name: &str, schema: &Schema) -> Schema {
-        Schema {
-            properties: [(name.to_owned(), Box::new(schema.clone()))].into(),
-            ..Schema::default()
-        }
+    /// Reads a schema to validate it. Its defaults remain as they are, and it sets none.
+    fn parse(schema: &Value) -> serde_json::Result<Schema> {
+        Schema::deserialize(schema)
     }
 
     fn member(&self, name: &str) -> Member<'_> {
@@ -176,6 +177,17 @@ impl Schema {
             Some(Additional::Any(_)) => Member::Any,
             Some(Additional::Schema(schema)) => Member::Of(schema),
         }
+    }
+
+    /// Returns the schema of a member and the step to it from `path`, such as `.name`, or `[name]` of a map.
+    fn step(&self, name: &str, path: &str) -> Option<(&Schema, String)> {
+        let below = self.member(name).schema()?;
+        let step = match self.properties.contains_key(name) {
+            false => format!("[{name}]"),
+            true if path.is_empty() => name.to_owned(),
+            true => format!(".{name}"),
+        };
+        Some((below, step))
     }
 
     /// Returns whether any node has rules in CEL.

@@ -4,39 +4,50 @@
 
 use std::io;
 
-use serde::Serialize as _;
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
-use super::text::float_text;
-
-/// The form of numbers.
-struct Numbers;
-
-/// The form of numbers, with characters escaped that have a meaning in HTML.
-struct Html;
+/// The form of Go's JSON.
+struct Go {
+    /// Whether characters are escaped that have a meaning in HTML.
+    escapes_html: bool,
+}
 
 /// Appends the JSON of a value to `out`.
 pub(crate) fn append(out: &mut Vec<u8>, value: &Value) {
-    let written = value.serialize(&mut Serializer::with_formatter(out, Numbers));
-    written.expect("writing JSON into memory can't fail");
+    write(out, value, false);
 }
 
-/// Returns the JSON of a value in an error message, where `<`, `>`, `&` and line separators are escaped.
-pub(crate) fn to_text(value: &Value) -> String {
+/// Returns the JSON of a value, where `<`, `>`, `&` and line separators are escaped, as by Go's `json.Marshal`.
+pub(crate) fn to_text(value: &(impl Serialize + ?Sized)) -> String {
     let mut out = Vec::new();
-    let written = value.serialize(&mut Serializer::with_formatter(&mut out, Html));
-    written.expect("writing JSON into memory can't fail");
+    write(&mut out, value, true);
     String::from_utf8(out).expect("JSON is UTF-8")
 }
 
-impl Formatter for Numbers {
-    fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        writer.write_all(float_text(value).as_bytes())
-    }
+fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized), escapes_html: bool) {
+    let written = value.serialize(&mut Serializer::with_formatter(out, Go { escapes_html }));
+    written.expect("writing JSON into memory can't fail");
 }
 
-impl Formatter for Html {
+/// Returns a number of Go's type `float64` as Go writes it.
+pub(crate) fn float_text(float: f64) -> String {
+    let size = float.abs();
+    if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        // Go writes the sign of a positive exponent.
+        let text = format!("{float:e}");
+        return match text.split_once('e') {
+            Some((digits, exponent)) if !exponent.starts_with('-') => {
+                format!("{digits}e+{exponent}")
+            }
+            _ => text,
+        };
+    }
+    format!("{float}")
+}
+
+impl Formatter for Go {
     fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
         writer.write_all(float_text(value).as_bytes())
     }
@@ -46,6 +57,9 @@ impl Formatter for Html {
         writer: &mut W,
         fragment: &str,
     ) -> io::Result<()> {
+        if !self.escapes_html {
+            return writer.write_all(fragment.as_bytes());
+        }
         for part in fragment.split_inclusive(['<', '>', '&', '\u{2028}', '\u{2029}']) {
             let plain = part.trim_end_matches(['<', '>', '&', '\u{2028}', '\u{2029}']);
             writer.write_all(plain.as_bytes())?;

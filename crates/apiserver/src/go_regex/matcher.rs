@@ -58,6 +58,10 @@ impl Matcher {
         Some(Matcher { dfa, vm, vm_caches })
     }
 
+    pub(super) fn automaton_bytes(&self) -> usize {
+        self.vm.get_nfa().memory_usage()
+    }
+
     /// Returns the range of the first match that starts at or after `from`.
     pub(super) fn find_at(&self, text: &str, from: usize) -> Option<Range<usize>> {
         let mut slots = [None; 2];

@@ -22,7 +22,8 @@
 //! # Differences from Kubernetes
 //!
 //! - Brackets and conditions can be nested [`nesting::MAX_NESTING`] deep, instead of 250. Long expressions
-//!   and repeated `optMap` can exceed further limits that cel-go does not have.
+//!   and repeated `optMap` can exceed further limits that cel-go does not have. The limit of operators counts
+//!   each `in` in a name too, so a sum of calls of `string` is limited to about 125 terms.
 //! - An evaluation also ends if it compares or copies too many values, which has no cost in Kubernetes.
 //! - The estimated cost of a rule is not computed: no definition is rejected because its rules could become
 //!   too expensive.
@@ -46,7 +47,6 @@ mod net;
 mod node;
 mod overloads;
 mod parse;
-mod pattern;
 mod program;
 mod quantity;
 mod semver;
@@ -56,4 +56,4 @@ mod url;
 mod validator;
 mod value;
 
-pub(crate) use validator::Validator;
+pub(crate) use validator::{Budget, Rules, Validator};

@@ -1,130 +1,153 @@
 //! Validates the defaults of a schema, when a definition is created or changed.
 //!
-//! Guarantees: the errors are those of `ValidateDefaults` in Kubernetes. Members are visited by name.
+//! Guarantees:
+//! - the errors are those of `ValidateDefaults` in Kubernetes. Members are visited by name;
+//! - the rules of all defaults together have the cost limit of one object, as in Kubernetes. The checks without rules
+//!   are limited in the same way, which is a limit of our own.
 
-use serde_json::{Map, Value, json};
+use std::ops::ControlFlow;
 
-use super::defaults::Step;
+use serde_json::{Value, json};
+
+use super::Schema;
+use super::cel::{self, Budget, Rules};
 use super::embedded::{self, Malformed};
 use super::outcome::shown;
-use super::shape::Unknown;
-use super::validate::{Form, Validator};
-use super::{Schema, cel};
+use super::place::{Place, Step};
+use super::shape::{self, Unknown};
+use super::validate::{CHECKS_MAX, Form, Validator};
 use crate::status::FieldError;
 
-/// Members of an embedded object whose defaults are validated together with the object.
-const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
-
-/// Text of the error about a default with unknown members.
-pub(crate) const UNKNOWN_MEMBERS: &str = "must not have unknown fields";
-
-/// Returns the errors of the defaults in a schema, given as JSON at `path` of a definition.
+/// Adds the errors of the defaults in a schema, given as JSON at `path` of a definition.
 ///
-/// Returns none if the schema can't be read. With `requires_pruned`, a default must not have unknown members.
-pub(crate) fn default_errors(json: &Value, path: &str, requires_pruned: bool) -> Vec<FieldError> {
-    let Ok(mut root) = Schema::parse(json.clone()) else {
-        return Vec::new();
+/// Adds none if the schema can't be read. With `requires_pruned`, a default must not have unknown members.
+/// `add` returns whether further errors are wanted.
+pub(crate) fn default_errors(
+    json: &Value,
+    path: &str,
+    requires_pruned: bool,
+    add: &mut dyn FnMut(FieldError) -> bool,
+) {
+    let Ok(mut root) = Schema::parse(json) else {
+        return;
     };
     root.embeds = true;
+    if !root.any(&|node| node.default.is_some()) {
+        return;
+    }
+    let rules = cel::Validator::new(json, true);
     let mut check = Check {
         requires_pruned,
         path: path.to_owned(),
-        errors: Vec::new(),
+        add,
+        checks: CHECKS_MAX,
+        budget: Budget::OF_OBJECT,
     };
-    check.node(&root, json, &mut Place::of(&root));
-    check.errors
+    // Where the walk ends has no meaning.
+    let _ = check.node(&root, rules.rules(), &mut Place::of(&root));
 }
 
-struct Check {
+/// Returns whether a schema, given as JSON, has defaults with unknown members.
+pub(crate) fn has_unpruned_defaults(json: &Value) -> bool {
+    Schema::parse(json).is_ok_and(|schema| schema.has_unpruned_defaults())
+}
+
+struct Check<'c> {
     requires_pruned: bool,
     /// Path of the current node in the definition.
     path: String,
-    errors: Vec<FieldError>,
+    add: &'c mut dyn FnMut(FieldError) -> bool,
+    /// Number of checks that are left.
+    checks: usize,
+    /// What is left for the rules.
+    budget: Budget,
 }
 
-/// The place of a node in the closest embedded object around it.
-struct Place<'a> {
-    resource: &'a Schema,
-    steps: Vec<Step>,
-    is_inside_meta: bool,
-}
-
-impl<'a> Place<'a> {
-    fn of(resource: &'a Schema) -> Place<'a> {
-        Place {
-            resource,
-            steps: Vec::new(),
-            is_inside_meta: false,
-        }
-    }
-
-    /// Returns an object with a type and with `value` at this place.
-    fn object(&self, value: Value) -> Map<String, Value> {
-        let Value::Object(mut object) = Step::around(&self.steps, value) else {
-            return Map::new();
-        };
-        for (name, value) in [("apiVersion", "validation/v1"), ("kind", "Validation")] {
-            object.entry(name).or_insert_with(|| json!(value));
-        }
-        object
-    }
-}
-
-impl Check {
-    fn node<'a>(&mut self, node: &'a Schema, json: &Value, place: &mut Place<'a>) {
+impl Check<'_> {
+    fn node<'a>(
+        &mut self,
+        node: &'a Schema,
+        rules: Rules<'_>,
+        place: &mut Place<'a>,
+    ) -> ControlFlow<()> {
         let mut own = Place::of(node);
         let place = if node.embeds { &mut own } else { place };
         if let Some(default) = &node.default {
             self.below(".default", |check| {
-                check.default(node, json, &default.value, place);
-            });
+                check.default(node, rules, &default.value, place)
+            })?;
         }
         if let Some(items) = &node.items {
-            place.steps.push(Step::Item);
-            self.below(".items", |check| check.node(items, &json["items"], place));
-            place.steps.pop();
+            place.below(Step::Item, |place| {
+                self.below(".items", |check| check.node(items, rules.items(), place))
+            })?;
         }
         for (name, property) in &node.properties {
-            let was_inside = place.is_inside_meta;
-            place.is_inside_meta |= node.embeds && META.contains(&name.as_str());
-            place.steps.push(Step::Property(name.clone()));
-            let step = format!(".properties[{name}]");
-            let json = &json["properties"][name];
-            self.below(&step, |check| check.node(property, json, place));
-            place.steps.pop();
-            place.is_inside_meta = was_inside;
+            let path = format!(".properties[{name}]");
+            place.below(Step::property(name, node.embeds), |place| {
+                self.below(&path, |check| {
+                    check.node(property, rules.property(name), place)
+                })
+            })?;
         }
+        ControlFlow::Continue(())
     }
 
-    fn below(&mut self, step: &str, go: impl FnOnce(&mut Check)) {
+    fn below<T>(&mut self, step: &str, go: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         self.path.push_str(step);
-        go(self);
+        let done = go(self);
         self.path.truncate(length);
+        done
     }
 
-    fn default(&mut self, node: &Schema, json: &Value, default: &Value, place: &Place<'_>) {
-        let found = if place.is_inside_meta {
+    fn add(&mut self, error: FieldError) -> ControlFlow<()> {
+        if (self.add)(error) {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    }
+
+    fn add_all(&mut self, errors: Vec<FieldError>) -> ControlFlow<()> {
+        errors.into_iter().try_for_each(|error| self.add(error))
+    }
+
+    fn default(
+        &mut self,
+        node: &Schema,
+        rules: Rules<'_>,
+        default: &Value,
+        place: &Place<'_>,
+    ) -> ControlFlow<()> {
+        let mut value = default.clone();
+        let errors = if place.is_in_meta {
             self.metadata_errors(default, place)
         } else {
-            self.embedded_errors(node, default)
+            self.embedded_errors(node, &mut value)?
         };
-        let is_valid = found.is_empty();
-        self.errors.extend(found);
-        if is_valid {
-            let found =
-                Validator::validate(&self.path, node, default, None, Form::Default).into_errors();
-            let is_valid = found.is_empty();
-            self.errors.extend(found);
-            if is_valid && !node.rules.is_empty() {
-                self.rule_errors(json, default, place);
-            }
+        if !errors.is_empty() {
+            return self.add_all(errors);
         }
+        let validator = Validator::new(&self.path, Form::Default, &mut self.checks);
+        let outcome = validator.validate(node, &value, None);
+        if !outcome.is_valid() {
+            return self.add_all(outcome.into_errors());
+        }
+        if rules.exist() {
+            self.rule_errors(rules, &value)?;
+        }
+        ControlFlow::Continue(())
     }
 
     /// Returns the error of a default below the metadata of an embedded object.
     fn metadata_errors(&self, default: &Value, place: &Place<'_>) -> Vec<FieldError> {
-        let mut object = place.object(default.clone());
+        let Value::Object(mut object) = place.around(default.clone()) else {
+            return Vec::new();
+        };
+        for (name, value) in [("apiVersion", "validation/v1"), ("kind", "Validation")] {
+            object.entry(name).or_insert_with(|| json!(value));
+        }
         let invalid = |why: String| {
             let why = format!("must result in valid metadata: {why}");
             vec![FieldError::invalid(self.path.clone(), shown(default), &why)]
@@ -138,51 +161,56 @@ impl Check {
         }
     }
 
-    /// Returns the errors about unknown members of a default, and about objects embedded in it.
-    fn embedded_errors(&mut self, node: &Schema, default: &Value) -> Vec<FieldError> {
-        let whole = || Map::from_iter([("default".to_owned(), default.clone())]);
-        let alone = Schema::with_property("default", node);
+    /// Removes unknown members from the metadata of objects that are embedded in a default, and returns the errors of
+    /// these objects. Adds an error about other unknown members.
+    fn embedded_errors(
+        &mut self,
+        node: &Schema,
+        default: &mut Value,
+    ) -> ControlFlow<(), Vec<FieldError>> {
         let mut unknown = Unknown::default();
-        alone.prune(&mut whole(), &mut unknown);
-        let mut coerced = whole();
-        let outcome = embedded::coerce(&alone, &mut coerced, false, Malformed::Reject);
-        if self.requires_pruned && !unknown.found.is_empty() {
+        if self.requires_pruned {
+            shape::prune(&mut default.clone(), Some(node), &mut unknown);
+        }
+        let path = self.path.clone();
+        let outcome = embedded::coerce_value(node, default, path, Malformed::Reject);
+        if !unknown.found.is_empty() {
             // As in Kubernetes, the message has the metadata without what is unknown in it.
-            let value = shown(&coerced["default"]);
-            let error = FieldError::invalid(self.path.clone(), value, UNKNOWN_MEMBERS);
-            self.errors.push(error);
+            let why = "must not have unknown fields";
+            self.add(FieldError::invalid(self.path.clone(), shown(default), why))?;
         }
-        let above = self.path.strip_suffix("default").unwrap_or_default();
-        let placed = |error: FieldError| FieldError {
-            field: format!("{above}{}", error.field).into(),
-            ..error
-        };
-        if let Err(error) = outcome {
-            return vec![placed(error)];
-        }
-        let errors = embedded::validate(&alone, &coerced);
-        errors.into_iter().map(placed).collect()
+        ControlFlow::Continue(match outcome {
+            Err(error) => vec![error],
+            Ok(()) => embedded::validate_value(node, default, self.path.clone()),
+        })
     }
 
-    /// Adds the errors of the node's rules, both for a new value and for one that does not change.
-    fn rule_errors(&mut self, json: &Value, default: &Value, place: &Place<'_>) {
-        let rules = cel::Validator::new(json, place.steps.is_empty());
-        let mut found = rules.validate(default, Some(default)).errors;
-        if found.is_empty() {
-            found = rules.validate(default, None).errors;
+    /// Adds the errors of the rules, for a value that does not change or else for a new value.
+    ///
+    /// Breaks if the rules of the schema's defaults exceed their limit.
+    fn rule_errors(&mut self, rules: Rules<'_>, default: &Value) -> ControlFlow<()> {
+        let mut outcome = rules.validate(default, Some(default), self.budget, false);
+        if outcome.errors.is_empty() {
+            let alone = rules.validate(default, None, self.budget, false);
+            outcome.left = outcome.left.min(alone.left);
+            outcome.errors = alone.errors;
         }
-        let path = &self.path;
-        self.errors.extend(found.into_iter().map(|error| {
-            FieldError {
-                field: match error.field.as_str() {
-                    "<nil>" => path.clone(),
-                    below if below.starts_with('[') => format!("{path}{below}"),
-                    below => format!("{path}.{below}"),
-                }
-                .into(),
-                reason: error.reason,
-                body: error.body,
-            }
-        }));
+        self.budget = outcome.left;
+        for error in outcome.errors {
+            let path = &self.path;
+            let field = match &*error.field {
+                "<nil>" => path.clone(),
+                below if below.starts_with('[') => format!("{path}{below}"),
+                below => format!("{path}.{below}"),
+            };
+            self.add(FieldError {
+                field: field.into(),
+                ..error
+            })?;
+        }
+        if self.budget.is_exceeded() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
     }
 }

@@ -1,105 +1,115 @@
 //! Adapts the defaults of a schema to the schema, when a definition is read.
 //!
-//! Guarantees: no default has a member that pruning would remove from an object.
+//! Guarantees: no default has a member that pruning would remove from an object. The work is linear in the size of
+//! the schema, unless its defaults are in the metadata of embedded objects.
 
-use serde_json::{Map, Value};
+use std::{ptr, vec};
+
+use serde_json::Value;
 
 use super::embedded::{self, Malformed};
-use super::shape::Unknown;
+use super::place::{Place, Step};
+use super::shape::{self, Unknown};
 use super::{Additional, DefaultValue, Schema};
-
-/// A step from a value to a value below it.
-#[derive(Clone, Debug)]
-pub(super) enum Step {
-    Property(String),
-    /// Any member that `properties` does not name.
-    Additional,
-    Item,
-}
-
-/// Name of the member that stands for any name. The name is not significant.
-const ANY: &str = "*";
-
-impl Step {
-    /// Returns an object or a list that has `value` at the place `steps`.
-    pub(super) fn around(steps: &[Step], value: Value) -> Value {
-        steps.iter().rev().fold(value, |value, step| match step {
-            Step::Property(name) => Value::Object(Map::from_iter([(name.clone(), value)])),
-            Step::Additional => Value::Object(Map::from_iter([(ANY.to_owned(), value)])),
-            Step::Item => Value::Array(vec![value]),
-        })
-    }
-}
 
 impl Schema {
     /// Removes from each default what this schema, that of the whole object, does not allow at its place.
     pub(super) fn prune_defaults(&mut self) {
-        let mut places = Vec::new();
-        self.find_defaults(&mut Vec::new(), &mut places);
-        for place in places {
-            let Some(default) = self.at(&place).and_then(|node| node.default.take()) else {
-                continue;
-            };
-            let pruned = self.pruned(&place, default.value);
-            if let Some(node) = self.at(&place) {
-                node.default = pruned.map(DefaultValue::from);
-            }
-        }
+        let pruned = Pruning::of(self).pruned;
+        self.replace_defaults(&mut pruned.into_iter());
     }
 
-    /// Appends the places of all defaults to `found`. `place` is the place of this node.
-    fn find_defaults(&self, place: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+    /// Returns whether [`Schema::prune_defaults`] changes a default.
+    pub(super) fn has_unpruned_defaults(&self) -> bool {
+        Pruning::of(self).has_changes
+    }
+
+    /// Replaces the defaults in the order in which [`Pruning`] visits them.
+    fn replace_defaults(&mut self, pruned: &mut vec::IntoIter<Option<Value>>) {
         if self.default.is_some() {
-            found.push(place.clone());
+            self.default = pruned.next().flatten().map(DefaultValue::from);
         }
-        let mut below = |step: Step, node: &Schema| {
-            place.push(step);
-            node.find_defaults(place, found);
-            place.pop();
+        if let Some(Additional::Schema(node)) = &mut self.additional_properties {
+            node.replace_defaults(pruned);
+        }
+        if let Some(node) = &mut self.items {
+            node.replace_defaults(pruned);
+        }
+        for node in self.properties.values_mut() {
+            node.replace_defaults(pruned);
+        }
+        let with_default = self.properties.iter();
+        let with_default = with_default.filter(|(_, property)| property.default.is_some());
+        self.defaulted = with_default.map(|(name, _)| name.clone()).collect();
+    }
+}
+
+struct Pruning<'a> {
+    /// The schema of the whole object.
+    root: &'a Schema,
+    /// The pruned defaults. `None` stands for a default that is removed.
+    pruned: Vec<Option<Value>>,
+    /// Whether a default differs from the pruned one.
+    has_changes: bool,
+}
+
+impl<'a> Pruning<'a> {
+    fn of(root: &'a Schema) -> Pruning<'a> {
+        let mut pruning = Pruning {
+            root,
+            pruned: Vec::new(),
+            has_changes: false,
         };
-        if let Some(Additional::Schema(node)) = &self.additional_properties {
-            below(Step::Additional, node);
-        }
-        if let Some(node) = &self.items {
-            below(Step::Item, node);
-        }
-        for (name, node) in &self.properties {
-            below(Step::Property(name.clone()), node);
-        }
+        pruning.node(root, &mut Place::of(root));
+        pruning
     }
 
-    fn at(&mut self, place: &[Step]) -> Option<&mut Schema> {
-        let mut node = self;
-        for step in place {
-            node = match step {
-                Step::Property(name) => node.properties.get_mut(name)?,
-                Step::Item => node.items.as_deref_mut()?,
-                Step::Additional => match &mut node.additional_properties {
-                    Some(Additional::Schema(schema)) => schema,
-                    _ => return None,
-                },
-            };
-        }
-        Some(node)
-    }
-
-    /// Returns a value as it remains at a place of an object. Returns `None` if it is removed.
-    fn pruned(&self, place: &[Step], value: Value) -> Option<Value> {
-        let Value::Object(mut members) = Step::around(place, value) else {
-            return None;
+    fn node(&mut self, node: &'a Schema, place: &mut Place<'a>) {
+        let is_root = ptr::eq(node, self.root);
+        let mut own = Place::of(node);
+        // Nothing below metadata is a resource of its own.
+        let place = if node.embeds && !place.is_in_meta {
+            &mut own
+        } else {
+            place
         };
-        // Malformed members are dropped, so nothing is rejected.
-        let _ = embedded::coerce(self, &mut members, true, Malformed::Drop);
-        self.prune(&mut members, &mut Unknown::default());
-        let mut value = Value::Object(members);
-        for step in place {
-            value = match (step, value) {
-                (Step::Property(name), Value::Object(mut members)) => members.remove(name)?,
-                (Step::Additional, Value::Object(mut members)) => members.remove(ANY)?,
-                (Step::Item, Value::Array(items)) => items.into_iter().next()?,
-                _ => return None,
+        if let Some(default) = &node.default {
+            let value = default.value.clone();
+            let pruned = if is_root || place.is_in_meta {
+                in_resource(place, value)
+            } else {
+                Some(alone(node, value))
             };
+            self.has_changes |= pruned.as_ref() != Some(&default.value);
+            self.pruned.push(pruned);
         }
-        Some(value)
+        if let Some(Additional::Schema(below)) = &node.additional_properties {
+            place.below(Step::Additional, |place| self.node(below, place));
+        }
+        if let Some(below) = &node.items {
+            place.below(Step::Item, |place| self.node(below, place));
+        }
+        for (name, below) in &node.properties {
+            let step = Step::property(name, is_root || node.embeds);
+            place.below(step, |place| self.node(below, place));
+        }
     }
+}
+
+/// Returns a value as it remains in an object that has it at `place`. Returns `None` if it is removed.
+fn in_resource(place: &Place<'_>, value: Value) -> Option<Value> {
+    let Value::Object(mut members) = place.around(value) else {
+        return None;
+    };
+    // Malformed members are dropped, so nothing is rejected.
+    let _ = embedded::coerce(place.resource, &mut members, true, Malformed::Drop);
+    place.resource.prune(&mut members, &mut Unknown::default());
+    place.value_in(Value::Object(members))
+}
+
+/// Returns a value as it remains in any object that has it at the place of its schema, outside of metadata.
+fn alone(node: &Schema, mut value: Value) -> Value {
+    let _ = embedded::coerce_value(node, &mut value, String::new(), Malformed::Drop);
+    shape::prune(&mut value, Some(node), &mut Unknown::default());
+    value
 }

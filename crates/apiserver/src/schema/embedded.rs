@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use super::outcome::shown;
-use super::{Member, Schema};
+use super::Schema;
+use super::outcome::{ErrorList, shown};
 use crate::field_validation::{self, Known};
 use crate::metadata::MetadataRules;
 use crate::name_syntax::{NameRule, dns_1035_faults};
@@ -50,6 +50,21 @@ pub(super) fn coerce(
     Ok(coercion.unknown)
 }
 
+/// Does the same with a value, and the objects that are embedded in it. `path` is the path of the value.
+pub(super) fn coerce_value(
+    schema: &Schema,
+    value: &mut Value,
+    path: String,
+    malformed: Malformed,
+) -> Result<(), FieldError> {
+    let mut coercion = Coercion {
+        malformed,
+        path,
+        unknown: Vec::new(),
+    };
+    coercion.value(schema, value)
+}
+
 struct Coercion {
     malformed: Malformed,
     /// Path of the current value.
@@ -77,15 +92,8 @@ impl Coercion {
             self.metadata(members)?;
         }
         for (name, value) in members {
-            let Member::Of(below) = schema.member(name) else {
+            let Some((below, step)) = schema.step(name, &self.path) else {
                 continue;
-            };
-            let step = if !schema.properties.contains_key(name) {
-                format!("[{name}]")
-            } else if self.path.is_empty() {
-                name.clone()
-            } else {
-                format!(".{name}")
             };
             self.below(&step, |this| this.value(below, value))?;
         }
@@ -173,43 +181,101 @@ fn is_empty(value: &Value) -> bool {
 
 /// Returns the errors of the embedded objects in an object.
 pub(super) fn validate(schema: &Schema, object: &Map<String, Value>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    validate_members(schema, object, "", &mut errors);
-    errors
+    let mut check = Check::default();
+    check.members(schema, object);
+    check.errors.into()
 }
 
-fn validate_members(
-    schema: &Schema,
-    members: &Map<String, Value>,
-    path: &str,
-    errors: &mut Vec<FieldError>,
-) {
-    if schema.embeds {
-        validate_resource(members, path, errors);
-    }
-    for (name, value) in members {
-        let Member::Of(below) = schema.member(name) else {
-            continue;
-        };
-        let path = if schema.properties.contains_key(name) {
-            child(path, name)
-        } else {
-            format!("{path}[{name}]")
-        };
-        validate_value(below, value, &path, errors);
-    }
+/// Returns the errors of the embedded objects in a value. `path` is the path of the value.
+pub(super) fn validate_value(schema: &Schema, value: &Value, path: String) -> Vec<FieldError> {
+    let errors = ErrorList::default();
+    let mut check = Check { path, errors };
+    check.value(schema, value);
+    check.errors.into()
 }
 
-fn validate_value(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    match value {
-        Value::Object(members) => validate_members(schema, members, path, errors),
-        Value::Array(items) => {
-            let Some(below) = &schema.items else { return };
-            for (at, item) in items.iter().enumerate() {
-                validate_value(below, item, &format!("{path}[{at}]"), errors);
+#[derive(Default)]
+struct Check {
+    /// Path of the current value.
+    path: String,
+    errors: ErrorList,
+}
+
+impl Check {
+    fn below(&mut self, step: &str, go: impl FnOnce(&mut Check)) {
+        let length = self.path.len();
+        self.path.push_str(step);
+        go(self);
+        self.path.truncate(length);
+    }
+
+    fn members(&mut self, schema: &Schema, members: &Map<String, Value>) {
+        if schema.embeds {
+            self.resource(members);
+        }
+        for (name, value) in members {
+            if let Some((below, step)) = schema.step(name, &self.path) {
+                self.below(&step, |this| this.value(below, value));
             }
         }
-        _ => {}
+    }
+
+    fn value(&mut self, schema: &Schema, value: &Value) {
+        if self.errors.is_full() {
+            return;
+        }
+        match value {
+            Value::Object(members) => self.members(schema, members),
+            Value::Array(items) => {
+                let Some(below) = &schema.items else { return };
+                for (at, item) in items.iter().enumerate() {
+                    self.below(&format!("[{at}]"), |this| this.value(below, item));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Validates one embedded object (`validateEmbeddedResource`).
+    fn resource(&mut self, members: &Map<String, Value>) {
+        let Check { path, errors } = self;
+        for name in ["apiVersion", "kind"] {
+            let field = child(path, name);
+            match members.get(name) {
+                None => errors.push(FieldError::required(field, "")),
+                Some(Value::String(text)) => {
+                    if let Some(why) = type_fault(name, text) {
+                        errors.push(FieldError::invalid(field, Quoted(text), &why));
+                    }
+                }
+                Some(other) => {
+                    errors.push(FieldError::invalid(field, shown(other), "must be a string"));
+                }
+            }
+        }
+        let Some(metadata) = members.get("metadata") else {
+            return;
+        };
+        let field = child(path, "metadata");
+        if let Some(why) = own_metadata_fault(metadata) {
+            errors.push(FieldError::invalid(field, shown(metadata), &why));
+            return;
+        }
+        let alone = Map::from_iter([("metadata".to_owned(), metadata.clone())]);
+        let mut object = Object::stored(alone);
+        if object.text("name").is_empty() {
+            object.set_meta("name", Some(Value::from("fakename")));
+        }
+        let rules = MetadataRules {
+            names: NameRule::PathSegment,
+            ..MetadataRules::GENERIC
+        };
+        for error in rules.check_new(&object) {
+            errors.push(FieldError {
+                field: child(path, &error.field).into(),
+                ..error
+            });
+        }
     }
 }
 
@@ -219,48 +285,6 @@ fn child(path: &str, name: &str) -> String {
     } else {
         format!("{path}.{name}")
     }
-}
-
-/// Validates one embedded object (`validateEmbeddedResource`).
-fn validate_resource(members: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
-    for name in ["apiVersion", "kind"] {
-        let field = child(path, name);
-        match members.get(name) {
-            None => errors.push(FieldError::required(field, "")),
-            Some(Value::String(text)) => {
-                let fault = type_fault(name, text);
-                errors.extend(fault.map(|why| FieldError::invalid(field, Quoted(text), &why)));
-            }
-            Some(other) => {
-                errors.push(FieldError::invalid(field, shown(other), "must be a string"));
-            }
-        }
-    }
-    let Some(metadata) = members.get("metadata") else {
-        return;
-    };
-    let field = child(path, "metadata");
-    if let Some(why) = own_metadata_fault(metadata) {
-        errors.push(FieldError::invalid(field, shown(metadata), &why));
-        return;
-    }
-    let mut object = Object::stored(Map::from_iter([("metadata".to_owned(), metadata.clone())]));
-    if object.text("name").is_empty() {
-        object.set_meta("name", Some(Value::from("fakename")));
-    }
-    let rules = MetadataRules {
-        names: NameRule::PathSegment,
-        ..MetadataRules::GENERIC
-    };
-    errors.extend(
-        rules
-            .check_new(&object)
-            .into_iter()
-            .map(|error| FieldError {
-                field: child(path, &error.field).into(),
-                ..error
-            }),
-    );
 }
 
 /// Returns the error in the `apiVersion` or the `kind` of an embedded object.

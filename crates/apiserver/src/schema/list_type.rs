@@ -1,22 +1,19 @@
 //! Finds duplicate items in lists with the type `set` or `map` (`x-kubernetes-list-type`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::outcome::shown;
-use super::{Member, Schema};
+use super::Schema;
+use super::outcome::{ErrorList, shown};
 use crate::go_json::to_text;
 use crate::status::FieldError;
-
-/// Maximum number of errors about duplicates; further errors are dropped. Kubernetes has no such limit.
-const DUPLICATES_MAX: usize = 1_000;
 
 /// Returns an error for each value that a list contains again although its type forbids it.
 pub(super) fn duplicates(schema: &Schema, object: &Map<String, Value>) -> Vec<FieldError> {
     let mut search = Search::default();
     search.members(schema, object);
-    search.errors
+    search.errors.into()
 }
 
 /// Returns a text that identifies a value. As in Kubernetes, the number 1.0 differs from 1, except in a list or an
@@ -32,7 +29,7 @@ fn identity(value: &Value) -> String {
 struct Search {
     /// Path of the current value.
     path: String,
-    errors: Vec<FieldError>,
+    errors: ErrorList,
 }
 
 impl Search {
@@ -45,21 +42,17 @@ impl Search {
 
     fn members(&mut self, schema: &Schema, members: &Map<String, Value>) {
         for (name, value) in members {
-            let Member::Of(below) = schema.member(name) else {
+            let Some((below, step)) = schema.step(name, &self.path) else {
                 continue;
-            };
-            let step = if !schema.properties.contains_key(name) {
-                format!("[{name}]")
-            } else if self.path.is_empty() {
-                name.clone()
-            } else {
-                format!(".{name}")
             };
             self.below(&step, |this| this.value(below, value));
         }
     }
 
     fn value(&mut self, schema: &Schema, value: &Value) {
+        if self.errors.is_full() {
+            return;
+        }
         match value {
             Value::Array(items) => self.items(schema, items),
             Value::Object(members) => self.members(schema, members),
@@ -86,15 +79,16 @@ impl Search {
         if let Some((at, item)) = wrong {
             let field = format!("{}[{at}]", self.path);
             let why = "must be an object for an array of list-type map";
-            self.add(FieldError::invalid(field, shown(item), why));
+            self.errors
+                .push(FieldError::invalid(field, shown(item), why));
             return;
         }
+        let names: BTreeSet<&String> = keys.iter().collect();
         let keyed = items.iter().map(|item| {
-            let found = keys.iter().filter_map(|key| {
-                let value = item.get(key)?;
-                Some((key.clone(), value.clone()))
-            });
-            let text = to_text(&Value::Object(found.collect()));
+            let members = item.as_object().into_iter().flatten();
+            let found: BTreeMap<&String, &Value> =
+                members.filter(|(name, _)| names.contains(name)).collect();
+            let text = to_text(&found);
             let identity = match keys {
                 [key] => item.get(key).map_or_else(String::new, identity),
                 _ => text.clone(),
@@ -111,19 +105,13 @@ impl Search {
         for (at, (item, shown)) in items.enumerate() {
             let times = seen.entry(item).or_default();
             *times += 1;
-            if *times == 2 {
-                self.add(FieldError {
+            if *times == 2 && !self.errors.is_full() {
+                self.errors.push(FieldError {
                     field: format!("{}[{at}]", self.path).into(),
                     reason: "FieldValueDuplicate",
                     body: format!("Duplicate value: {shown}"),
                 });
             }
-        }
-    }
-
-    fn add(&mut self, error: FieldError) {
-        if self.errors.len() < DUPLICATES_MAX {
-            self.errors.push(error);
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::correlate::Correlated;
 use super::embedded::{self, Malformed};
 use super::shape::{TooManyDefaults, Unknown};
-use super::validate::{Form, Validator};
+use super::validate::{CHECKS_MAX, Form, Validator};
 use super::{Schema, cel, list_type};
 use crate::selector::SelectableField;
 use crate::status::FieldError;
@@ -127,16 +127,11 @@ impl Model {
     }
 
     /// Validates an object against the schema. For an update, `old` has the stored object.
-    pub(crate) fn check(
-        &self,
-        old: Option<&Map<String, Value>>,
-        new: &Map<String, Value>,
-    ) -> Vec<FieldError> {
-        let new = Value::Object(new.clone());
-        let old = old.map(|old| Value::Object(old.clone()));
-        let correlated = old.as_ref();
-        let correlated = correlated.map(|old| Correlated::new(&self.schema, &new, old));
-        Validator::validate("", &self.schema, &new, correlated, Form::Object).into_errors()
+    pub(crate) fn check(&self, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
+        let old = old.map(|old| Correlated::new(&self.schema, new, old));
+        let mut left = CHECKS_MAX;
+        let validator = Validator::new("", Form::Object, &mut left);
+        validator.validate(&self.schema, new, old).into_errors()
     }
 
     /// Validates an update of the subresource `status` against the schema of the member `status`.
@@ -151,7 +146,9 @@ impl Model {
         };
         let old = old.get("status");
         let old = old.map(|old| Correlated::new(schema, status, old));
-        Validator::validate("status", schema, status, old, Form::Object).into_errors()
+        let mut left = CHECKS_MAX;
+        let validator = Validator::new("status", Form::Object, &mut left);
+        validator.validate(schema, status, old).into_errors()
     }
 
     /// Validates the types and the metadata of embedded objects.
@@ -168,8 +165,8 @@ impl Model {
     /// field, the rules are not evaluated, and one error says so.
     pub(crate) fn check_rules(
         &self,
-        old: Option<&Map<String, Value>>,
-        new: &Map<String, Value>,
+        old: Option<&Value>,
+        new: &Value,
         errors: &[FieldError],
     ) -> Vec<FieldError> {
         let Some(schema) = &self.rules.schema else {
@@ -181,16 +178,7 @@ impl Model {
         }
         let compile = || cel::Validator::new(schema, true);
         let rules = self.rules.compiled.get_or_init(compile);
-        let new = Value::Object(new.clone());
-        let old = old.map(|old| Value::Object(old.clone()));
-        let found = rules.validate(&new, old.as_ref()).errors.into_iter();
-        found
-            .map(|error| FieldError {
-                field: error.field.into(),
-                reason: error.reason,
-                body: error.body,
-            })
-            .collect()
+        rules.validate(new, old).errors
     }
 
     /// Returns the errors about repeated items of lists that are sets or maps.

@@ -14,7 +14,19 @@ use super::number::Number;
 /// Maximum number of errors of one validation; further errors are dropped.
 ///
 /// Kubernetes has no such limit. A list of a million invalid items would need 100 MB for its errors.
-const FAULTS_MAX: usize = 1_000;
+const ERRORS_MAX: usize = 1_000;
+
+/// Size in bytes of the errors of one validation after which further errors are dropped.
+///
+/// Kubernetes has no such limit. Each error has the path of its value, which can be as long as a request.
+const ERROR_BYTES_MAX: usize = 8 << 20;
+
+/// The first errors of one validation.
+#[derive(Debug, Default)]
+pub(super) struct ErrorList {
+    errors: Vec<FieldError>,
+    bytes: usize,
+}
 
 /// The result of validating a value against one node of a schema.
 #[derive(Debug, Default)]
@@ -22,6 +34,8 @@ pub(super) struct Outcome {
     faults: Vec<Fault>,
     /// The texts of `faults`.
     texts: BTreeSet<Arc<str>>,
+    /// The size of all errors that were added, and of their texts.
+    pub(super) bytes: usize,
     /// The number of successful checks, which selects the alternative of `anyOf` or `oneOf` whose errors are
     /// reported.
     pub(super) matches: usize,
@@ -44,6 +58,36 @@ pub(super) struct Place<'a> {
     pub(super) path: &'a str,
 }
 
+// === impl ErrorList ===
+
+impl ErrorList {
+    /// Returns whether further errors are dropped.
+    pub(super) fn is_full(&self) -> bool {
+        is_full(self.errors.len(), self.bytes)
+    }
+
+    pub(super) fn push(&mut self, error: FieldError) {
+        if !self.is_full() {
+            self.bytes += size(&error);
+            self.errors.push(error);
+        }
+    }
+}
+
+impl From<ErrorList> for Vec<FieldError> {
+    fn from(list: ErrorList) -> Vec<FieldError> {
+        list.errors
+    }
+}
+
+fn is_full(count: usize, bytes: usize) -> bool {
+    count >= ERRORS_MAX || bytes >= ERROR_BYTES_MAX
+}
+
+fn size(error: &FieldError) -> usize {
+    error.field.len() + error.body.len()
+}
+
 // === impl Outcome ===
 
 impl Outcome {
@@ -51,6 +95,7 @@ impl Outcome {
     pub(super) const MATCH: Outcome = Outcome {
         faults: Vec::new(),
         texts: BTreeSet::new(),
+        bytes: 0,
         matches: 1,
     };
 
@@ -70,6 +115,7 @@ impl Outcome {
     pub(super) fn forgiven(mut self) -> Outcome {
         self.faults.clear();
         self.texts.clear();
+        self.bytes = 0;
         self
     }
 
@@ -78,7 +124,9 @@ impl Outcome {
     }
 
     fn add(&mut self, fault: Fault) {
-        if self.faults.len() < FAULTS_MAX && self.texts.insert(Arc::clone(&fault.text)) {
+        let is_full = is_full(self.faults.len(), self.bytes);
+        if !is_full && self.texts.insert(Arc::clone(&fault.text)) {
+            self.bytes += fault.text.len() + size(&fault.error);
             self.faults.push(fault);
         }
     }

@@ -8,15 +8,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::{DEFAULTS_BYTES_MAX, Member, Schema};
+use super::{DEFAULTS_BYTES_MAX, META, Member, Schema};
 
 /// Maximum number of unknown members that are reported.
 ///
 /// Kubernetes has no such limit here, but one of 100 for unknown members of built-in kinds.
 const UNKNOWN_MAX: usize = 100;
-
-/// The members of an object that its schema need not specify.
-const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// The paths of removed members, such as `spec.ports[0].unknown`.
 #[derive(Debug, Default)]
@@ -93,7 +90,8 @@ impl Schema {
     }
 }
 
-fn prune(value: &mut Value, schema: Option<&Schema>, unknown: &mut Unknown) {
+/// Removes the members of a value that the schema does not specify.
+pub(super) fn prune(value: &mut Value, schema: Option<&Schema>, unknown: &mut Unknown) {
     if let Some(schema) = schema.filter(|schema| schema.preserves) {
         return keep(value, schema, unknown);
     }
@@ -216,8 +214,8 @@ fn set_members(
     schema: &Schema,
     left: &mut usize,
 ) -> Result<(), TooManyDefaults> {
-    for (name, property) in &schema.properties {
-        let value = members.get(name);
+    for name in &schema.defaulted {
+        let (value, property) = (members.get(name), &schema.properties[name]);
         let is_unset = value.is_none_or(|value| value.is_null() && !property.nullable);
         if is_unset && let Some(default) = default_of(property, left)? {
             members.insert(name.clone(), default);

@@ -16,13 +16,13 @@ use super::outcome::{Outcome, Place};
 use super::{Additional, Schema};
 
 /// Validates the values of one object.
-pub(super) struct Validator<'p> {
+pub(super) struct Validator<'p, 'l> {
     /// Path of the validated part, such as `status`. Empty for a whole object.
     part: &'p str,
     /// Path of the current value below the part.
     path: String,
     /// Number of checks that are left.
-    left: usize,
+    left: &'l mut usize,
     form: Form,
 }
 
@@ -36,37 +36,46 @@ pub(super) enum Form {
     Default,
 }
 
-/// Maximum number of checks of one object: of values, each with one node of a schema, and of the values of `enum`.
+/// Maximum number of checks of one object: of values, each with one node of a schema, and of the values of `enum` and
+/// `required`. A check with errors also counts their bytes, divided by [`ERROR_BYTES`].
 ///
 /// Kubernetes has no such limit. With it, an object of 3 MiB can't occupy a thread for hours, if the alternatives of
 /// its schema are many.
-const CHECKS_MAX: usize = 5_000_000;
+pub(super) const CHECKS_MAX: usize = 5_000_000;
 
-impl<'p> Validator<'p> {
-    /// Validates a value of an object. `part` is the path of the value, such as `status`.
-    ///
-    /// For an update, `old` has the old value.
+/// Size in bytes of errors that take about as long to build as one check.
+const ERROR_BYTES: usize = 256;
+
+impl<'p, 'l> Validator<'p, 'l> {
+    /// `part` is the path of the validated value, such as `status`. The number of checks is taken from `left`.
+    pub(super) fn new(part: &'p str, form: Form, left: &'l mut usize) -> Self {
+        Validator {
+            part,
+            path: String::new(),
+            left,
+            form,
+        }
+    }
+
+    /// Validates a value of an object. For an update, `old` has the old value.
     pub(super) fn validate(
-        part: &'p str,
+        mut self,
         schema: &Schema,
         value: &Value,
         old: Option<Correlated<'_>>,
-        form: Form,
     ) -> Outcome {
-        let mut validator = Validator {
-            part,
-            path: String::new(),
-            left: CHECKS_MAX,
-            form,
-        };
-        let outcome = validator.check(schema, value, old);
-        if validator.left > 0 {
+        let outcome = self.check(schema, value, old);
+        if *self.left > 0 {
             return outcome;
         }
         let mut outcome = Outcome::default();
         let why = format!("the schema requires more than {CHECKS_MAX} checks of the object");
-        outcome.general(validator.place(), why);
+        outcome.general(self.place(), why);
         outcome
+    }
+
+    fn spend(&mut self, checks: usize) {
+        *self.left = self.left.saturating_sub(checks);
     }
 
     fn place(&self) -> Place<'_> {
@@ -77,11 +86,12 @@ impl<'p> Validator<'p> {
     }
 
     fn check(&mut self, schema: &Schema, value: &Value, old: Option<Correlated<'_>>) -> Outcome {
-        self.left = self.left.saturating_sub(1 + schema.allowed.len());
-        if self.left == 0 {
+        self.spend(1 + schema.allowed.len() + schema.required.len());
+        if *self.left == 0 {
             return Outcome::default();
         }
         let outcome = self.check_value(schema, value, old);
+        self.spend(outcome.bytes / ERROR_BYTES);
         match old {
             Some(old) if !outcome.is_valid() && old.is_unchanged() => outcome.forgiven(),
             _ => outcome,
@@ -256,8 +266,9 @@ impl<'p> Validator<'p> {
                 }
             }
         }
-        for (name, below) in &schema.properties {
-            if let Some(value) = members.get(name) {
+        // A schema can have many more properties than an object has members.
+        for (name, value) in members {
+            if let Some(below) = schema.properties.get(name) {
                 let dot = if self.path.is_empty() { "" } else { "." };
                 let step = format!("{dot}{name}");
                 let old = old_of(name);
@@ -273,7 +284,7 @@ impl<'p> Validator<'p> {
     }
 
     /// Runs `go` with the path of a value below the current value.
-    fn below(&mut self, step: &str, go: impl FnOnce(&mut Validator<'p>) -> Outcome) -> Outcome {
+    fn below(&mut self, step: &str, go: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
         let length = self.path.len();
         self.path.push_str(step);
         let outcome = go(self);

@@ -13,14 +13,15 @@ use crate::status::FieldError;
 
 /// Returns the errors of a new object.
 pub(crate) fn validate(kind: &Kind, model: Option<&Model>, new: &Object) -> Vec<FieldError> {
-    let members = new.members();
-    let mut errors = model.map_or_else(Vec::new, |model| model.check(None, members));
+    let Some(model) = model else {
+        return check_scale(kind, new, Part::Main);
+    };
+    let (members, value) = (new.members(), whole(new));
+    let mut errors = model.check(None, &value);
     errors.extend(check_scale(kind, new, Part::Main));
-    if let Some(model) = model {
-        errors.extend(model.check_embedded(members));
-        errors.extend(model.check_lists(None, members));
-        errors.extend(model.check_rules(None, members, &errors));
-    }
+    errors.extend(model.check_embedded(members));
+    errors.extend(model.check_lists(None, members));
+    errors.extend(model.check_rules(None, &value, &errors));
     errors
 }
 
@@ -31,20 +32,26 @@ pub(crate) fn validate_update(
     (old, new): (&Object, &Object),
     part: Part,
 ) -> Vec<FieldError> {
+    let Some(model) = model else {
+        return check_scale(kind, new, part);
+    };
     let (before, after) = (old.members(), new.members());
-    let mut errors = model.map_or_else(Vec::new, |model| match part {
+    let (old_value, value) = (whole(old), whole(new));
+    let mut errors = match part {
         Part::Status => model.check_status(before, after),
-        _ => model.check(Some(before), after),
-    });
+        _ => model.check(Some(&old_value), &value),
+    };
     errors.extend(check_scale(kind, new, part));
-    if let Some(model) = model {
-        if part != Part::Status {
-            errors.extend(model.check_embedded(after));
-        }
-        errors.extend(model.check_lists(Some(before), after));
-        errors.extend(model.check_rules(Some(before), after, &errors));
+    if part != Part::Status {
+        errors.extend(model.check_embedded(after));
     }
+    errors.extend(model.check_lists(Some(before), after));
+    errors.extend(model.check_rules(Some(&old_value), &value, &errors));
     errors
+}
+
+fn whole(object: &Object) -> Value {
+    Value::Object(object.members().clone())
 }
 
 /// Returns the errors of the fields that the subresource `scale` uses.

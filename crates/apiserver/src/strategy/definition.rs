@@ -1,9 +1,10 @@
 //! Defines the strategy of `CustomResourceDefinition`s: sets defaults, and validates definitions.
 //!
 //! Guarantees:
-//! - the errors and their order are those of Kubernetes, except for what is listed below;
+//! - the errors and their order are those of Kubernetes, except for what is listed below, and that the errors of
+//!   rules are reported only if a definition has no others;
 //! - a member of a wrong JSON type counts as absent. Kubernetes rejects such a definition before the validation;
-//! - the work is linear in the size of a definition, and recursion is as deep as its JSON, at most 127 levels;
+//! - recursion is as deep as a definition's JSON, at most 127 levels;
 //! - the limits in `report` and `shown` bound the errors of one definition.
 //!
 //! Not validated: the estimated cost of the expressions in `x-kubernetes-validations`. The server sends no warnings
@@ -20,7 +21,6 @@ mod url;
 mod form;
 mod names;
 mod approval;
-mod pattern;
 mod convert;
 mod structure;
 mod nested;
@@ -189,7 +189,7 @@ fn check_forms(spec: &Spec<'_>, report: &mut Report) {
     let versions = spec.value["versions"].as_array().into_iter().flatten();
     for (at, version) in versions.enumerate() {
         let schema = &version["schema"]["openAPIV3Schema"];
-        if let Some(Err(why)) = schema.is_object().then(|| Schema::read(schema.clone())) {
+        if let Some(Err(why)) = schema.is_object().then(|| Schema::read(schema)) {
             let field = path.index(at);
             let (schema, openapi) = (field.child("schema"), "openAPIV3Schema");
             report.invalid(&schema.child(openapi), "object", why);

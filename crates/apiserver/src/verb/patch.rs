@@ -26,6 +26,7 @@ use crate::go_json;
 use crate::kinds::schema::Definition;
 use crate::metadata::merge_owners;
 use crate::object::{Object, json_type};
+use crate::quote::go_map;
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
@@ -98,7 +99,7 @@ impl PatchBody {
     /// `patched`, the patched object as JSON.
     fn shown(&self, patched: &str) -> String {
         match self {
-            PatchBody::Strategic(patch) => refusal::GoMap(patch).to_string(),
+            PatchBody::Strategic(patch) => go_map(patch),
             _ => patched.to_owned(),
         }
     }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::named_format;
-use super::pattern::Pattern;
 use super::value::{List, Map, Value};
+use crate::go_regex::Pattern;
 
 /// Maximum cost of one evaluation, as in Kubernetes.
 pub(super) const PER_CALL_LIMIT: u64 = 1_000_000;
@@ -52,7 +52,7 @@ impl From<&str> for Failure {
 }
 
 /// The compiled regular expressions of the constants of an expression, by their texts.
-pub(super) type Patterns = Arc<BTreeMap<String, Arc<Pattern>>>;
+pub(super) type Patterns = Arc<BTreeMap<String, Pattern>>;
 
 /// The cost and work of an evaluation so far.
 #[derive(Debug)]
@@ -74,12 +74,14 @@ impl Meter {
     }
 
     /// Returns a compiled regular expression. The compilation of an unknown one counts as work.
-    pub(super) fn pattern(&mut self, text: &str) -> Result<Arc<Pattern>, Failure> {
+    pub(super) fn pattern(&mut self, text: &str) -> Result<Pattern, Failure> {
         if let Some(known) = self.patterns.get(text) {
-            return Ok(Arc::clone(known));
+            return Ok(known.clone());
         }
         self.work(2_000 + text.len() * 64)?;
-        Pattern::compile(text).map(Arc::new).map_err(Failure::Error)
+        let pattern = Pattern::compile(text).map_err(Failure::Error)?;
+        self.work(pattern.automaton_bytes() / 16)?;
+        Ok(pattern)
     }
 
     pub(super) fn charge(&mut self, cost: u64) -> Result<(), Failure> {

@@ -26,7 +26,7 @@ pub(super) fn equal<'a>(
         (Value::Map(one), other) => equal_map(meter, one, other),
         (Value::Optional(Some(one)), Value::Optional(Some(other))) => equal(meter, one, other),
         (Value::Optional(one), Value::Optional(other)) => Ok(one.is_none() && other.is_none()),
-        (Value::Unknown(one), other) => Ok(equal_unknown(one, other)),
+        (Value::Unknown(one), other) => equal_unknown(meter, one, other),
         (Value::String(one), Value::String(other)) => {
             meter.work(one.len().min(other.len()) / 64)?;
             Ok(**one == **other)
@@ -187,7 +187,9 @@ fn equal_map<'a>(meter: &mut Meter, one: &Map<'a>, other: &Value<'a>) -> Result<
             else {
                 return Err("no such overload".into());
             };
-            if others.get(name).is_some_and(|other| other != json) {
+            if let Some(other) = others.get(name)
+                && !equal_json(meter, json, other)?
+            {
                 return Ok(false);
             }
             continue;
@@ -222,14 +224,41 @@ fn equal_made_map<'a>(meter: &mut Meter, one: &Map<'a>, other: &Map<'a>) -> Resu
     Ok(true)
 }
 
-fn equal_unknown(one: &Json, other: &Value<'_>) -> bool {
-    match other {
-        Value::Unknown(other) => one == *other,
+fn equal_unknown(meter: &mut Meter, one: &Json, other: &Value<'_>) -> Result<bool, Failure> {
+    Ok(match other {
+        Value::Unknown(other) => equal_json(meter, one, other)?,
         Value::String(text) => one.as_str() == Some(text),
         Value::Bool(value) => one.as_bool() == Some(*value),
         Value::Int(value) => one.as_i64() == Some(*value),
         Value::Double(value) => one.is_f64() && one.as_f64() == Some(*value),
         _ => false,
+    })
+}
+
+/// Returns whether data without a schema is equal.
+fn equal_json(meter: &mut Meter, one: &Json, other: &Json) -> Result<bool, Failure> {
+    meter.work(1)?;
+    let mut all_equal = |pairs: &mut dyn Iterator<Item = (&Json, &Json)>| {
+        for (one, other) in pairs {
+            if !equal_json(meter, one, other)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    match (one, other) {
+        (Json::Array(one), Json::Array(other)) if one.len() == other.len() => {
+            all_equal(&mut one.iter().zip(other))
+        }
+        (Json::Object(one), Json::Object(other)) if one.keys().eq(other.keys()) => {
+            all_equal(&mut one.values().zip(other.values()))
+        }
+        (Json::String(one), Json::String(other)) if one.len() == other.len() => {
+            meter.work(one.len() / 64)?;
+            Ok(one == other)
+        }
+        (Json::Array(_) | Json::Object(_), _) => Ok(false),
+        (one, other) => Ok(one == other),
     }
 }
 

@@ -213,6 +213,9 @@ impl<'a, 'm> Evaluator<'a, 'm> {
             value => (value, access.is_optional),
         };
         let found = look_up(target, key);
+        if let Some(Ok(Value::Bytes(decoded))) = &found {
+            self.meter.work(decoded.len() / 16)?;
+        }
         if !is_optional || found.is_some() {
             self.charge(1)?;
         }

@@ -10,8 +10,8 @@ use super::eval::{Evaluator, Inputs, evaluate};
 use super::issue::{self, Issue};
 use super::node::{Call, Expression, Kind, Literal, Node};
 use super::parse::{self, STACK_BYTES};
-use super::pattern::Pattern;
 use super::value::Value;
+use crate::go_regex::Pattern;
 
 /// A compiled rule or message expression.
 #[derive(Debug)]
@@ -131,9 +131,7 @@ fn compile(source: &str, scope: Scope<'_>, purpose: Purpose) -> Result<Program, 
 /// Evaluates the calls that are known before the evaluation, and compiles their regular expressions.
 ///
 /// Returns messages about literals, the first error of another constant, and the compiled expressions.
-fn check_constants(
-    checked: &Checked,
-) -> (Vec<Issue>, Option<String>, BTreeMap<String, Arc<Pattern>>) {
+fn check_constants(checked: &Checked) -> (Vec<Issue>, Option<String>, BTreeMap<String, Pattern>) {
     let Checked {
         expression,
         locations,
@@ -170,7 +168,7 @@ fn check_constants(
         {
             match Pattern::compile(&text) {
                 Ok(pattern) => {
-                    patterns.insert(text, Arc::new(pattern));
+                    patterns.insert(text, pattern);
                 }
                 Err(error) => {
                     let is_member = call.overload == Some("matches_string");

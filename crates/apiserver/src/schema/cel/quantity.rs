@@ -102,7 +102,9 @@ impl Quantity {
     fn nanos(self) -> i128 {
         match self.amount {
             Amount::Nanos(nanos) => nanos,
-            Amount::Scaled(value, scale) => saturating_scale(value.into(), scale - NANO),
+            Amount::Scaled(value, scale) => {
+                saturating_scale(value.into(), scale.saturating_sub(NANO))
+            }
         }
     }
 }
@@ -116,8 +118,8 @@ fn add_scaled((one, scale): (i64, i32), (other, other_scale): (i64, i32)) -> Opt
     }
     let common = scale.min(other_scale);
     let (one, other) = (
-        scale_up(one, scale - common)?,
-        scale_up(other, other_scale - common)?,
+        scale_up(one, scale.saturating_sub(common))?,
+        scale_up(other, other_scale.saturating_sub(common))?,
     );
     Some((one.checked_add(other)?, common))
 }

@@ -5,14 +5,14 @@ use std::cmp::Ordering;
 use crate::quote::Quoted;
 
 /// A version. Build metadata has no effect.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Version {
     /// Major, minor and patch.
     pub(super) numbers: [u64; 3],
     prerelease: Vec<Identifier>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum Identifier {
     Number(u64),
     Text(String),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json};
 
 /// Maximum depth of nested schemas that are read.
-pub(super) const MAX_DEPTH: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// One node of a schema.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ pub(super) struct Rule {
     pub(super) message_expression: String,
     pub(super) reason: Option<String>,
     pub(super) field_path: String,
-    pub(super) optional_old_self: bool,
+    pub(super) optional_old_self: Option<bool>,
 }
 
 impl Schema {
@@ -169,7 +169,7 @@ fn rule(json: &Json) -> Rule {
         message_expression: text(node, "messageExpression"),
         reason: optional_text(node, "reason"),
         field_path: text(node, "fieldPath"),
-        optional_old_self: flag(node, "optionalOldSelf"),
+        optional_old_self: node.get("optionalOldSelf").and_then(Json::as_bool),
     }
 }
 

@@ -284,7 +284,7 @@ fn parse_offset(text: &str) -> Option<i32> {
     }
     let (hours, minutes) = (digits(hours)?, digits(minutes)?);
     let seconds = i32::try_from(hours * 3600 + minutes * 60).ok()?;
-    (hours <= 24 && minutes < 60).then_some(sign * seconds)
+    (hours <= 24 && minutes <= 60).then_some(sign * seconds)
 }
 
 fn digits(text: &str) -> Option<i64> {
@@ -339,7 +339,7 @@ pub(super) fn parse_duration(text: &str) -> Option<i64> {
             fraction.parse().ok()?
         };
         total = total.checked_add(whole.checked_mul((*unit).into())?)?;
-        total += fraction * i128::from(*unit) / scale;
+        total = total.checked_add(fraction * i128::from(*unit) / scale)?;
         if total > 1 << 63 {
             return None;
         }

@@ -4,7 +4,8 @@
 //! - The errors and their texts are those of Kubernetes. Their order is that of the fields' names, where
 //!   Kubernetes' order is random.
 //! - A rule that refers to `oldSelf` is evaluated only if there is an old value, or if `oldSelf` is optional.
-//! - On an update, the error of an unchanged value is a warning, unless the rule refers to `oldSelf`.
+//! - On an update, the error of an unchanged value is a warning, unless the rule refers to `oldSelf`. The server
+//!   does not send these warnings.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -18,6 +19,7 @@ use super::program::{Evaluated, Program};
 use super::structural::{Rule, Schema};
 use super::value::Value;
 use crate::quote::Quoted;
+use crate::status::FieldError;
 
 mod build;
 mod correlation;
@@ -67,33 +69,27 @@ struct CompiledRule {
     field_path: Option<String>,
 }
 
-/// The error of one rule.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RuleError {
-    /// The path of the field, or `<nil>` for the object itself.
-    pub(crate) field: String,
-    /// Such as `FieldValueInvalid`.
-    pub(crate) reason: &'static str,
-    /// The text without the field, such as `Invalid value: "a": …`.
-    pub(crate) body: String,
-}
-
 /// The result of a check.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outcome {
-    pub(crate) errors: Vec<RuleError>,
+    /// The field of an error about the object itself is `<nil>`.
+    pub(crate) errors: Vec<FieldError>,
     /// The errors of unchanged values, as texts.
     pub(crate) warnings: Vec<String>,
-    /// The cost that is left. Negative if a limit was exceeded.
-    pub(crate) remaining: i64,
+    pub(crate) left: Budget,
 }
 
-/// The limits of a check.
+/// What the rules of one object, or of the defaults of one schema, may use.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) per_call: u64,
-    pub(super) total: i64,
+pub(crate) struct Budget {
+    /// Negative if a limit was exceeded.
+    cost: i64,
+    work: u64,
 }
+
+/// The compiled rules of a schema, or of a part of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules<'a>(Option<&'a Node>);
 
 /// A value that is checked, with the value that it replaces.
 #[derive(Clone)]
@@ -126,33 +122,70 @@ impl Validator {
         problems
     }
 
-    /// Checks an object, on an update with the old object.
-    pub(crate) fn validate(&self, new: &Json, old: Option<&Json>) -> Outcome {
-        let limits = Limits {
-            per_call: PER_CALL_LIMIT,
-            total: TOTAL_LIMIT,
-        };
-        self.validate_with(new, old, limits, true)
+    /// Returns the rules of the whole schema.
+    pub(crate) fn rules(&self) -> Rules<'_> {
+        Rules(self.root.as_ref())
     }
 
-    /// Checks an object with given limits. Without `ratchets`, unchanged values have errors too.
-    pub(super) fn validate_with(
-        &self,
+    /// Checks an object, on an update with the old object.
+    pub(crate) fn validate(&self, new: &Json, old: Option<&Json>) -> Outcome {
+        self.rules().validate(new, old, Budget::OF_OBJECT, true)
+    }
+}
+
+// === impl Budget ===
+
+impl Budget {
+    pub(crate) const OF_OBJECT: Budget = Budget {
+        cost: TOTAL_LIMIT,
+        work: TOTAL_WORK_LIMIT,
+    };
+
+    pub(crate) fn is_exceeded(self) -> bool {
+        self.cost < 0
+    }
+
+    /// Returns the lower of two costs and of two works.
+    pub(crate) fn min(self, other: Budget) -> Budget {
+        Budget {
+            cost: self.cost.min(other.cost),
+            work: self.work.min(other.work),
+        }
+    }
+}
+
+// === impl Rules ===
+
+impl<'a> Rules<'a> {
+    /// Returns the rules of the items of a list.
+    pub(crate) fn items(self) -> Rules<'a> {
+        Rules(self.0.and_then(|node| node.items.as_deref()))
+    }
+
+    pub(crate) fn property(self, name: &str) -> Rules<'a> {
+        Rules(self.0.and_then(|node| node.properties.get(name)))
+    }
+
+    /// Returns whether there are rules, other than those under `allOf`.
+    pub(crate) fn exist(self) -> bool {
+        self.0.is_some_and(|node| node.schema.has_rules())
+    }
+
+    /// Checks a value, on an update with the old value. Without `ratchets`, unchanged values have errors too.
+    pub(crate) fn validate(
+        self,
         new: &Json,
         old: Option<&Json>,
-        limits: Limits,
+        budget: Budget,
         ratchets: bool,
     ) -> Outcome {
-        let mut check = Check {
-            outcome: Outcome {
-                remaining: limits.total,
-                ..Outcome::default()
-            },
-            per_call: limits.per_call,
-            work: 0,
-            bytes: 0,
+        let outcome = Outcome {
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            left: budget,
         };
-        if let Some(root) = &self.root {
+        let mut check = Check { outcome, bytes: 0 };
+        if let Some(root) = self.0 {
             let old = old.filter(|old| !old.is_null());
             let pair = old.filter(|_| ratchets);
             let correlation = pair.map(|old| Rc::new(Correlation::new(new, old, &root.schema)));
@@ -171,8 +204,6 @@ impl Validator {
 
 struct Check {
     outcome: Outcome,
-    per_call: u64,
-    work: u64,
     /// The size of all errors and warnings.
     bytes: usize,
 }
@@ -180,12 +211,12 @@ struct Check {
 impl Check {
     /// Checks a value and the values inside. Returns without effect once a limit is exceeded.
     fn node<'a>(&mut self, node: &'a Node, place: &Place<'a>) {
-        if place.new.is_null() || self.outcome.remaining < 0 {
+        if place.new.is_null() || self.outcome.left.is_exceeded() {
             return;
         }
         self.rules(node, place);
         for all_of in &node.all_of {
-            if self.outcome.remaining < 0 {
+            if self.outcome.left.is_exceeded() {
                 return;
             }
             let place = Place {
@@ -209,7 +240,7 @@ impl Check {
             .map_or(&[][..], Vec::as_slice);
         let index = ListIndex::new(&node.schema, old);
         for (number, item) in items.iter().enumerate() {
-            if self.outcome.remaining < 0 {
+            if self.outcome.left.is_exceeded() {
                 return;
             }
             let (correlation, parent) = match &place.correlation {
@@ -247,7 +278,7 @@ impl Check {
                     .map(|node| (node, Segment::Child(name))),
             ];
             for (field_node, segment) in targets.into_iter().flatten() {
-                if self.outcome.remaining < 0 {
+                if self.outcome.left.is_exceeded() {
                     return;
                 }
                 let (correlation, parent) = place.field_correlation(name);
@@ -277,11 +308,14 @@ impl Check {
         if node.rules.is_empty() {
             return;
         }
-        if self.outcome.remaining <= 0 {
+        if self.outcome.left.cost <= 0 || self.outcome.left.work == 0 {
             self.fail(node, place, OUT_OF_BUDGET);
-            self.outcome.remaining = -1;
+            self.outcome.left.cost = -1;
             return;
         }
+        // Rules that are not evaluated count too, because they can be many.
+        let left = &mut self.outcome.left;
+        left.work = left.work.saturating_sub(node.rules.len() as u64);
         let inputs = RuleInputs::new(node, place);
         for compiled in &node.rules {
             let program = match &compiled.program {
@@ -292,7 +326,7 @@ impl Check {
                     continue;
                 }
             };
-            let is_optional = compiled.rule.optional_old_self;
+            let is_optional = compiled.rule.optional_old_self == Some(true);
             if program.uses_old_self() && place.old.is_none() && !is_optional {
                 continue;
             }
@@ -302,7 +336,7 @@ impl Check {
                 &inputs.plain
             };
             self.rule(node, (compiled, program), place, inputs);
-            if self.outcome.remaining < 0 {
+            if self.outcome.left.is_exceeded() {
                 return;
             }
         }
@@ -316,7 +350,7 @@ impl Check {
         place: &Place<'a>,
         inputs: &Inputs<'a>,
     ) {
-        let evaluated = program.evaluate(inputs, self.per_call);
+        let evaluated = program.evaluate(inputs, PER_CALL_LIMIT);
         if !self.spend(&evaluated) {
             self.fail(node, place, OUT_OF_BUDGET);
             return;
@@ -326,7 +360,7 @@ impl Check {
             Ok(Value::Bool(true)) => return,
             Ok(_) => return self.violation(node, compiled, place, inputs),
             Err(Failure::LimitExceeded) => {
-                self.outcome.remaining = -1;
+                self.outcome.left.cost = -1;
                 format!(
                     "'{COST_EXCEEDED}': no further validation rules will be run due to call cost \
                      exceeds limit for rule: {text}"
@@ -350,7 +384,7 @@ impl Check {
         }
     }
 
-    fn add(&mut self, error: RuleError) {
+    fn add(&mut self, error: FieldError) {
         self.bytes += error.field.len() + error.body.len();
         self.outcome.errors.push(error);
     }
@@ -411,7 +445,7 @@ impl Check {
         compiled: &CompiledRule,
         inputs: &Inputs<'a>,
     ) -> Result<Option<String>, String> {
-        let evaluated = program.evaluate(inputs, self.per_call);
+        let evaluated = program.evaluate(inputs, PER_CALL_LIMIT);
         if !self.spend(&evaluated) {
             let limit = "running out of cost budget";
             return Err(format!(
@@ -421,7 +455,7 @@ impl Check {
         match evaluated.result {
             Ok(Value::String(text)) => Ok(message::usable(&text)),
             Err(Failure::LimitExceeded) => {
-                self.outcome.remaining = -1;
+                self.outcome.left.cost = -1;
                 let expression = Quoted(&compiled.rule.message_expression);
                 Err(format!(
                     "no further validation rules will be run due to call cost exceeds limit for messageExpression: {expression}"
@@ -434,14 +468,16 @@ impl Check {
     /// Subtracts the cost of an evaluation. Returns false if it exceeds what is left, or if the work of all
     /// evaluations exceeds its limit.
     fn spend(&mut self, evaluated: &Evaluated<Value<'_>>) -> bool {
-        self.work += evaluated.work;
-        match i64::try_from(evaluated.cost) {
-            Ok(cost) if cost <= self.outcome.remaining && self.work <= TOTAL_WORK_LIMIT => {
-                self.outcome.remaining -= cost;
+        let left = &mut self.outcome.left;
+        let work = left.work.checked_sub(evaluated.work);
+        match (i64::try_from(evaluated.cost), work) {
+            (Ok(cost), Some(work)) if cost <= left.cost => {
+                left.cost -= cost;
+                left.work = work;
                 true
             }
             _ => {
-                self.outcome.remaining = -1;
+                left.cost = -1;
                 false
             }
         }

@@ -9,7 +9,7 @@ use crate::quote::Quoted;
 use crate::schema::Schema;
 use crate::schema::outcome::Outcome;
 
-impl Validator<'_> {
+impl Validator<'_, '_> {
     pub(super) fn check_alternatives(&mut self, schema: &Schema, value: &Value) -> Outcome {
         let mut outcome = Outcome::default();
         if !schema.any_of.is_empty() {

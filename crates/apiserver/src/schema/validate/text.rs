@@ -7,7 +7,7 @@ use crate::schema::Schema;
 use crate::schema::format::Format;
 use crate::schema::outcome::Outcome;
 
-impl Validator<'_> {
+impl Validator<'_, '_> {
     /// Checks the length and the pattern of a text. As in Kubernetes, only the first error is reported.
     pub(super) fn check_text(&self, schema: &Schema, value: &Value, text: &str) -> Outcome {
         let mut outcome = Outcome::default();

@@ -15,14 +15,14 @@ pub(super) fn check(spec: &Spec<'_>, report: &mut Report) {
     if report.found() > 0 {
         return;
     }
-    let schema = |value: Option<&Value>| value.map(|value| value["openAPIV3Schema"].clone());
-    if let Some(schema) = schema(spec.common.validation) {
-        check_schema(&schema, "spec.validation.openAPIV3Schema", report);
+    if let Some(validation) = spec.common.validation {
+        let path = "spec.validation.openAPIV3Schema";
+        check_schema(&validation["openAPIV3Schema"], path, report);
     }
     for (at, version) in spec.versions.iter().enumerate() {
-        if let Some(schema) = schema(version.parts.validation) {
+        if let Some(validation) = version.parts.validation {
             let path = format!("spec.versions[{at}].schema.openAPIV3Schema");
-            check_schema(&schema, &path, report);
+            check_schema(&validation["openAPIV3Schema"], &path, report);
         }
     }
 }

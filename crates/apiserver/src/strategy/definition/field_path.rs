@@ -4,6 +4,7 @@
 //! stops with a panic, because a path continues below a field without a schema, the path refers to no field.
 
 use super::schema::{OrBool, Schema};
+use crate::schema::{Tokens, unquoted};
 
 /// Message about a field that a schema does not have.
 const NO_FIELD: &str = "does not refer to a valid field";
@@ -80,68 +81,4 @@ impl Field<'_> {
         }
         Ok(())
     }
-}
-
-/// Splits a path into delimiters, names and quoted names.
-struct Tokens<'a>(&'a str);
-
-impl<'a> Iterator for Tokens<'a> {
-    type Item = &'a str;
-
-    fn next(&mut self) -> Option<&'a str> {
-        let bytes = self.0.as_bytes();
-        let first = *bytes.first()?;
-        let is_delimiter = |byte: u8| matches!(byte, b'.' | b'[' | b']');
-        let end = match first {
-            b'\'' => {
-                let closes = |at: &usize| bytes[*at] == b'\'' && bytes[*at - 1] != b'\\';
-                (1..bytes.len()).find(closes).map(|at| at + 1)
-            }
-            first if is_delimiter(first) => Some(1),
-            _ => bytes.iter().position(|byte| is_delimiter(*byte)),
-        };
-        let (token, rest) = self.0.split_at(end.unwrap_or(bytes.len()));
-        self.0 = rest;
-        Some(token)
-    }
-}
-
-/// Returns the name in single quotes.
-fn unquoted(token: &str) -> Result<String, String> {
-    let inner = token
-        .strip_prefix('\'')
-        .and_then(|inner| inner.strip_suffix('\''));
-    let Some(inner) = inner else {
-        return Err(format!("expected single quoted string but got {token}"));
-    };
-    let mut name = String::with_capacity(inner.len());
-    let mut letters = inner.chars();
-    while let Some(letter) = letters.next() {
-        // A backslash at the end, or before a line break, stands for itself.
-        let escaped = match letter {
-            '\\' => letters.clone().next().filter(|next| *next != '\n'),
-            _ => None,
-        };
-        let Some(escaped) = escaped else {
-            name.push(letter);
-            continue;
-        };
-        letters.next();
-        name.push(match escaped {
-            'a' => '\u{7}',
-            'b' => '\u{8}',
-            'f' => '\u{c}',
-            'n' => '\n',
-            'r' => '\r',
-            't' => '\t',
-            'v' => '\u{b}',
-            '\'' | '\\' => escaped,
-            other => {
-                return Err(format!(
-                    "invalid string literal: invalid escape char \\{other}"
-                ));
-            }
-        });
-    }
-    Ok(name)
 }

@@ -3,10 +3,10 @@
 //! Guarantees: the errors are those of `validateValueValidation` and `validateNestedValueValidation` in
 //! Kubernetes, in another order. The caller sorts them.
 
-use super::pattern::pattern_error;
 use super::report::{Path, Report};
 use super::schema::{Items, OrBool, Schema};
 use super::structure::is_type_only;
+use crate::go_regex::Pattern;
 
 /// The part of a schema that may contain types although it is a value validation.
 ///
@@ -61,7 +61,7 @@ pub(super) fn check_value(
     }
     let pattern = schema.text("pattern");
     if !pattern.is_empty()
-        && let Some(why) = pattern_error(pattern)
+        && let Some(why) = Pattern::syntax_error(pattern)
     {
         let why = format_args!("must be a valid regular expression, but isn't: {why}");
         report.invalid(&path.child("pattern"), super::Quoted(pattern), why);

@@ -4,7 +4,7 @@
 //! `ValidateCustomResourceDefinitionOpenAPISchema` in Kubernetes. Where Kubernetes visits the entries of a map in
 //! random order, this module visits them in the order of their names.
 //!
-//! The module does not validate default values, and does not compile the rules of `x-kubernetes-validations`.
+//! The rules of `x-kubernetes-validations` are compiled by `compiled`, not here.
 
 use super::convert::{fault, is_convertible_alone};
 use super::form::Parts;
@@ -89,9 +89,11 @@ pub(super) fn check(parts: Parts<'_>, demands: Demands<'_>, path: &Path<'_>, rep
         structural::check(schema, &schema_path, report);
         if report.found() == before {
             let is_pruned = demands.requirements.include(Requirement::PrunedDefaults);
-            for error in default_errors(schema.0, &schema_path.to_string(), is_pruned) {
+            let path = schema_path.to_string();
+            default_errors(schema.0, &path, is_pruned, &mut |error| {
                 report.add_error(error);
-            }
+                !report.is_full()
+            });
         }
     }
     let place = Place {

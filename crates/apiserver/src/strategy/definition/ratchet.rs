@@ -19,7 +19,7 @@ use super::schema::{Items, Schema};
 use super::structural;
 use super::{is_true, selectable};
 use crate::object::Object;
-use crate::schema::{UNKNOWN_MEMBERS, default_errors};
+use crate::schema::has_unpruned_defaults;
 
 /// Returns the requirements for the update of `old` to `new`.
 ///
@@ -91,8 +91,7 @@ fn has_nested_set(schema: Schema<'_>) -> bool {
 }
 
 fn has_unknown_defaults(schema: Schema<'_>) -> bool {
-    let mut errors = default_errors(schema.0, "", true).into_iter();
-    errors.any(|error| error.body.ends_with(UNKNOWN_MEMBERS))
+    !is_unstructured(schema) && has_unpruned_defaults(schema.0)
 }
 
 fn has_loose_keys(schema: Schema<'_>) -> bool {

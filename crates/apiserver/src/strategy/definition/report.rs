@@ -94,6 +94,11 @@ impl Report {
         self.found
     }
 
+    /// Returns whether further errors are not kept.
+    pub(super) fn is_full(&self) -> bool {
+        self.errors.len() >= ERRORS_MAX || self.bytes >= BYTES_MAX
+    }
+
     pub(super) fn into_errors(self) -> Vec<FieldError> {
         self.errors
     }
@@ -163,7 +168,7 @@ impl Report {
 
     fn add(&mut self, error: impl FnOnce() -> FieldError) {
         self.found += 1;
-        if self.errors.len() < ERRORS_MAX && self.bytes < BYTES_MAX {
+        if !self.is_full() {
             let error = error();
             self.bytes += error.field.len() + error.body.len();
             self.errors.push(error);

@@ -10,7 +10,7 @@ use std::fmt::{self, Display, Formatter};
 use serde_json::Value;
 
 use super::member::{Form, Member, SCHEMA, VERSION, items, sorted};
-use crate::go_json::text::{float_text, string_text};
+use crate::go_json::{float_text, to_text};
 
 /// Maximum size in bytes of one value in an error message. Kubernetes has no such limit.
 ///
@@ -54,7 +54,7 @@ pub(super) struct JsonText<'a>(pub(super) &'a str);
 
 impl Display for JsonText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        shown(f, |out| out.text(&string_text(self.0)))
+        shown(f, |out| out.text(&to_text(self.0)))
     }
 }
 
@@ -116,7 +116,7 @@ impl Capped<'_, '_> {
         self.text("{")?;
         for (at, (name, value)) in members.into_iter().enumerate() {
             self.text(if at == 0 { "" } else { "," })?;
-            self.text(&string_text(name))?;
+            self.text(&to_text(name))?;
             self.text(":")?;
             write(self, value)?;
         }
@@ -190,7 +190,7 @@ impl Capped<'_, '_> {
                 (None, Some(float)) => self.text(&float_text(float)),
                 _ => self.text(&number.to_string()),
             },
-            Value::String(text) => self.text(&string_text(text)),
+            Value::String(text) => self.text(&to_text(text)),
             Value::Array(items) => self.list(items, Self::json),
             Value::Object(_) => self.map(sorted(Some(value)), Self::json),
         }

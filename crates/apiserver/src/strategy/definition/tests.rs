@@ -13,8 +13,7 @@ use crate::metadata::MetadataRules;
 /// Definitions, updates of definitions, and the errors that Kubernetes 1.36.3 reports.
 ///
 /// Each line is a JSON object with the members `new`, `old` for an update, `status` if only the status is
-/// updated, and `errors`: lists of a reason, a field and a message. Default values, patterns and the expressions
-/// of rules were not checked.
+/// updated, and `errors`: lists of a reason, a field and a message.
 const EXAMPLES: &[u8] = include_bytes!("examples.jsonl.gz");
 
 fn object(value: &Value) -> Object {
@@ -72,6 +71,7 @@ fn examples_have_the_errors_of_kubernetes() {
         let expected = example["errors"].as_array().unwrap();
         assert_eq!(&found, expected, "{line}");
     }
+    assert_eq!(text.lines().count(), 264);
 }
 
 fn definition(versions: &Value) -> Value {
@@ -131,7 +131,9 @@ fn the_errors_of_a_large_definition_are_bounded() {
         nested = json!({"not": nested, "x-kubernetes-validations": rules});
     }
     let mut wide = properties(1_000, &json!({"type": "array"}));
-    wide = json!({long: {"type": "object", "properties": wide}});
+    wide = json!({long.as_str(): {"type": "object", "properties": wide}});
+    let mut wrong = properties(1_000, &json!({"type": "integer", "default": "x"}));
+    wrong = json!({long: {"type": "object", "properties": wrong}});
     for definition in [
         with_schema(&json!({"type": "object", "properties": many, "nullable": true})),
         with_schema(&json!({"type": "object", "properties": {"a": {
@@ -147,6 +149,7 @@ fn the_errors_of_a_large_definition_are_bounded() {
         ),
         with_schema(&nested),
         with_schema(&json!({"type": "object", "properties": wide})),
+        with_schema(&json!({"type": "object", "properties": wrong})),
     ] {
         assert_bounded(&definition);
     }

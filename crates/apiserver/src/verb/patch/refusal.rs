@@ -5,10 +5,9 @@
 //!   this status (400 or 422);
 //! - any other error becomes a 500 response without a reason, as in Kubernetes.
 
-use std::fmt::{self, Write as _};
-
 use serde_json::{Map, Value};
 
+use crate::quote::{go_map, go_text};
 use crate::status::ApiError;
 
 /// The reason why a strategic merge patch is rejected.
@@ -23,17 +22,17 @@ pub(super) enum Refusal {
 
 impl Refusal {
     pub(super) fn no_merge_key(item: &Map<String, Value>, key: &str) -> Refusal {
-        let item = GoMap(item);
+        let item = go_map(item);
         Refusal::Other(format!(
             "map: {item} does not contain declared merge key: {key}"
         ))
     }
 
     pub(super) fn unknown_directive(directive: &Value, patch: &Map<String, Value>) -> Refusal {
-        let patch = GoMap(patch);
+        let patch = go_map(patch);
         let directive = match directive {
             Value::String(text) => text.clone(),
-            other => format!("%!s({}={})", go_type(other), Go(other)),
+            other => format!("%!s({}={})", go_type(other), go_text(other)),
         };
         Refusal::Other(format!("unknown patch type: {directive} in map: {patch}"))
     }
@@ -66,42 +65,6 @@ impl From<Refusal> for ApiError {
             }
             Refusal::Other(why) => ApiError::unexplained(&why),
         }
-    }
-}
-
-/// Displays a JSON value as Go's `%v` formats it.
-pub(super) struct Go<'a>(pub(super) &'a Value);
-
-/// Displays a JSON object as Go's `%v` formats a map.
-pub(super) struct GoMap<'a>(pub(super) &'a Map<String, Value>);
-
-impl fmt::Display for Go<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Value::Null => f.write_str("<nil>"),
-            Value::String(text) => f.write_str(text),
-            Value::Bool(_) | Value::Number(_) => write!(f, "{}", self.0),
-            Value::Array(items) => {
-                f.write_char('[')?;
-                for (at, item) in items.iter().enumerate() {
-                    let space = if at == 0 { "" } else { " " };
-                    write!(f, "{space}{}", Go(item))?;
-                }
-                f.write_char(']')
-            }
-            Value::Object(members) => GoMap(members).fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for GoMap<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("map[")?;
-        for (at, (name, value)) in self.0.iter().enumerate() {
-            let space = if at == 0 { "" } else { " " };
-            write!(f, "{space}{name}:{}", Go(value))?;
-        }
-        f.write_char(']')
     }
 }
 

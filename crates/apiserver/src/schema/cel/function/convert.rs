@@ -4,6 +4,7 @@ use super::super::cost::Failure;
 use super::super::time::{self, Timestamp};
 use super::super::value::{List, Map, Text, Value};
 use super::Outcome;
+use crate::quote::go_float;
 
 pub(super) fn call<'a>(name: &str, arguments: &[Value<'a>]) -> Option<Outcome<'a>> {
     let [value] = arguments else { return None };
@@ -56,9 +57,16 @@ fn to_double<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
         Value::Int(value) => Ok(Value::Double(*value as f64)),
         Value::Uint(value) => Ok(Value::Double(*value as f64)),
         Value::String(text) => match text.parse::<f64>() {
-            Ok(parsed) if parsed.is_finite() || !text.bytes().any(|one| one.is_ascii_digit()) => {
-                Ok(Value::Double(parsed))
+            // Unlike Rust, Go rejects numbers that are too large, and a sign before `NaN`.
+            Ok(parsed)
+                if parsed.is_infinite() && text.contains(|one: char| one.is_ascii_digit()) =>
+            {
+                mismatch(value, "double")
             }
+            Ok(parsed) if parsed.is_nan() && text.starts_with(['+', '-']) => {
+                mismatch(value, "double")
+            }
+            Ok(parsed) => Ok(Value::Double(parsed)),
             _ => mismatch(value, "double"),
         },
         _ => return None,
@@ -171,18 +179,8 @@ pub(super) fn general(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
-    let scientific = format!("{value:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..GENERAL_LIMIT).contains(&exponent) {
-        return format!("{value}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+    go_float(value)
 }
-
-/// The exponent from which Go's `%g` uses the scientific form.
-const GENERAL_LIMIT: i32 = 6;
 
 /// Returns the text of a value in messages.
 pub(in super::super) fn display(value: &Value<'_>) -> String {

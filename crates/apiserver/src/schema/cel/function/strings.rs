@@ -1,11 +1,9 @@
 //! Functions of texts and regular expressions. Positions and lengths count characters.
 
-use std::sync::Arc;
-
 use super::super::cost::{Failure, Meter};
-use super::super::pattern::Pattern;
 use super::super::value::{Text, Value};
 use super::{Outcome, part, text_format};
+use crate::go_regex::Pattern;
 
 pub(super) fn call<'a>(
     meter: &mut Meter,
@@ -13,7 +11,7 @@ pub(super) fn call<'a>(
     arguments: &[Value<'a>],
 ) -> Option<Outcome<'a>> {
     Some(match (name, arguments) {
-        ("size", [value]) => size(value)?,
+        ("size", [value]) => size(meter, value)?,
         ("join", [Value::List(list)]) => join(meter, list, ""),
         ("join", [Value::List(list), Value::String(separator)]) => join(meter, list, separator),
         ("format", [Value::String(text), Value::List(list)]) => {
@@ -55,7 +53,7 @@ fn of_text<'a>(
     rest: &[Value<'a>],
 ) -> Option<Outcome<'a>> {
     Some(match (name, rest) {
-        ("charAt", [Value::Int(index)]) => char_at(text, *index),
+        ("charAt", [Value::Int(index)]) => char_at(meter, text, *index),
         ("substring", [Value::Int(start)]) => substring(text, *start, None),
         ("substring", [Value::Int(start), Value::Int(end)]) => substring(text, *start, Some(*end)),
         ("lowerAscii", []) => super::text(meter, text.len(), || text.to_ascii_lowercase()),
@@ -86,9 +84,14 @@ fn of_two_texts<'a>(
     })
 }
 
-fn size<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn size<'a>(meter: &mut Meter, value: &Value<'a>) -> Option<Outcome<'a>> {
     let size = match value {
-        Value::String(text) => text.chars().count(),
+        Value::String(text) => {
+            if let Err(exceeded) = meter.work(text.len() / 16) {
+                return Some(Err(exceeded));
+            }
+            text.chars().count()
+        }
         Value::Bytes(bytes) => bytes.len(),
         Value::List(list) => list.len(),
         Value::Map(map) => map.len(),
@@ -97,7 +100,7 @@ fn size<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     Some(Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX))))
 }
 
-fn compile(meter: &mut Meter, text: &Text<'_>, pattern: &str) -> Result<Arc<Pattern>, Failure> {
+fn compile(meter: &mut Meter, text: &Text<'_>, pattern: &str) -> Result<Pattern, Failure> {
     meter.work(text.len() / 16)?;
     meter.pattern(pattern)
 }
@@ -116,7 +119,7 @@ fn illegal(failure: Failure) -> Failure {
 
 fn find<'a>(meter: &mut Meter, text: &Text<'a>, pattern: &str) -> Outcome<'a> {
     let pattern = compile(meter, text, pattern).map_err(illegal)?;
-    Ok(Value::text(pattern.find(text)))
+    Ok(Value::text(pattern.find(text).unwrap_or_default()))
 }
 
 fn find_all<'a>(meter: &mut Meter, text: &Text<'a>, pattern: &str, count: i64) -> Outcome<'a> {
@@ -141,7 +144,8 @@ fn offset(text: &str, index: i64) -> Result<usize, Failure> {
     offsets.nth(chars).ok_or_else(|| out_of_range(index))
 }
 
-fn char_at<'a>(text: &Text<'a>, index: i64) -> Outcome<'a> {
+fn char_at<'a>(meter: &mut Meter, text: &Text<'a>, index: i64) -> Outcome<'a> {
+    meter.work(text.len() / 16)?;
     let start = offset(text, index)?;
     let letter = text[start..].chars().next();
     Ok(part(text, start..start + letter.map_or(0, char::len_utf8)))
@@ -178,7 +182,7 @@ fn last_index_of<'a>(
         let end = i64::try_from(length).unwrap_or(i64::MAX);
         return Ok(Value::Int(from.unwrap_or(end)));
     }
-    let end = match from {
+    let mut end = match from {
         None => text.len(),
         Some(from) if from < 0 => return Err(out_of_range(from)),
         Some(from) if usize::try_from(from).is_ok_and(|from| from >= length) => {
@@ -187,10 +191,10 @@ fn last_index_of<'a>(
         Some(from) => (offset(text, from)? + part.len()).min(text.len()),
     };
     // The end can be inside a character, because the part can differ from what is at `from`.
-    let found = text.as_bytes()[..end]
-        .windows(part.len())
-        .rposition(|one| one == part.as_bytes());
-    let found = found.filter(|_| part.len() <= end);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let found = text[..end].rfind(part);
     Ok(found.map_or(Value::Int(-1), |found| position(text, found)))
 }
 

@@ -10,14 +10,14 @@ use super::super::escape::escape;
 use super::super::program::{Program, Purpose, Scope};
 use super::super::structural::{Rule, Schema};
 use super::{CompiledRule, Node, field_path};
-use crate::go_json::text::string_text;
+use crate::go_json::to_text;
 use crate::quote::Quoted;
 
 /// The name of the type of `self`. Kubernetes uses a new number for each compilation.
 const SELF_TYPE: &str = "selfType0";
 
 /// The error of one rule's compilation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct Problem {
     /// The path of the member, which ends in such as `.properties[spec].x-kubernetes-validations[0].rule`.
     pub(crate) path: String,
@@ -126,7 +126,7 @@ fn build_property(
 fn compile(rule: &Rule, schema: &Schema, of: &Type) -> CompiledRule {
     let scope = Scope {
         self_type: of,
-        optional_old_self: rule.optional_old_self,
+        optional_old_self: rule.optional_old_self == Some(true),
     };
     let is_empty = rule.source.trim().is_empty();
     let program = (!is_empty).then(|| Program::compile(&rule.source, scope, Purpose::Rule));
@@ -142,7 +142,7 @@ fn compile(rule: &Rule, schema: &Schema, of: &Type) -> CompiledRule {
 
 /// Returns a rule as JSON with the names of Kubernetes' internal form.
 fn shown(rule: &Rule) -> String {
-    let text = |text: &str| string_text(text);
+    let text = |text: &str| to_text(text);
     format!(
         "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
         text(&rule.source),
@@ -152,11 +152,7 @@ fn shown(rule: &Rule) -> String {
             .as_deref()
             .map_or_else(|| "null".to_owned(), text),
         text(&rule.field_path),
-        if rule.optional_old_self {
-            "true"
-        } else {
-            "null"
-        },
+        to_text(&rule.optional_old_self),
     )
 }
 
@@ -230,9 +226,9 @@ impl CompiledRule {
                 );
                 add("rule", Quoted(&self.rule.source).to_string(), message);
             }
-        } else if self.rule.optional_old_self {
+        } else if let Some(value) = self.rule.optional_old_self {
             let message = "may not be set if oldSelf is not used in rule";
-            add("optionalOldSelf", "true".to_owned(), message.to_owned());
+            add("optionalOldSelf", value.to_string(), message.to_owned());
         }
     }
 }

@@ -3,14 +3,12 @@
 use std::fmt::{self, Write as _};
 use std::rc::Rc;
 
-use serde_json::Value as Json;
-
 use super::super::eval::Inputs;
-use super::super::function;
 use super::super::value::{Value, from_data};
 use super::correlation::Correlation;
-use super::{CompiledRule, Node, Place, RuleError};
-use crate::quote::Quoted;
+use super::{CompiledRule, Node, Place};
+use crate::schema::outcome::shown;
+use crate::status::FieldError;
 
 pub(super) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -78,11 +76,11 @@ impl<'a> Place<'a> {
         Rc::new(Path { parent, segment })
     }
 
-    pub(super) fn error(&self, reason: &'static str, body: String) -> RuleError {
+    pub(super) fn error(&self, reason: &'static str, body: String) -> FieldError {
         let path = self.path.as_ref();
         let field = path.map_or_else(|| "<nil>".to_owned(), ToString::to_string);
-        RuleError {
-            field,
+        FieldError {
+            field: field.into(),
             reason,
             body,
         }
@@ -115,7 +113,7 @@ pub(super) fn violation_error(
     compiled: &CompiledRule,
     place: &Place<'_>,
     message: &str,
-) -> RuleError {
+) -> FieldError {
     let is_composite = matches!(node.schema.kind.as_str(), "object" | "array");
     let value = if is_composite {
         String::new()
@@ -144,17 +142,5 @@ pub(super) fn violation_error(
             let _ = write!(body, ": {message}");
             place.error("FieldValueInvalid", body)
         }
-    }
-}
-
-/// Returns a value as error messages show it.
-fn shown(value: &Json) -> String {
-    match value {
-        Json::String(text) => Quoted(text).to_string(),
-        Json::Number(number) => match number.as_i64() {
-            Some(integer) => integer.to_string(),
-            None => function::display(&Value::Double(number.as_f64().unwrap_or(f64::NAN))),
-        },
-        other => other.to_string(),
     }
 }

@@ -3,13 +3,23 @@
 use std::rc::Rc;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{DecodeError, alphabet};
 use serde_json::{Map as JsonMap, Value as Json};
 
 use super::super::escape::unescape;
 use super::super::structural::Schema;
 use super::super::time;
 use super::{List, Map, Text, Value};
+
+/// Base64 as Kubernetes decodes the format `byte` in rules: with the alphabet of URLs, although the format requires the
+/// standard one.
+const URL_SAFE: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
+);
 
 /// Returns the value of data. Data that does not match its schema is an error.
 pub(in super::super) fn value<'a>(json: &'a Json, schema: &'a Schema) -> Result<Value<'a>, String> {
@@ -96,13 +106,23 @@ fn string<'a>(text: &'a str, schema: &Schema) -> Result<Value<'a>, String> {
             .map(Value::Timestamp)
             .map_err(|error| invalid("date-time formatted string", error)),
         "byte" => {
-            let bytes = STANDARD.decode(text);
+            let bytes = URL_SAFE.decode(text);
             let bytes =
-                bytes.map_err(|error| invalid("byte formatted string", error.to_string()))?;
+                bytes.map_err(|error| invalid("byte formatted string", go_error(&error, text)))?;
             Ok(Value::Bytes(Rc::from(bytes)))
         }
         _ => Ok(Value::String(Text::Borrowed(text))),
     }
+}
+
+/// Returns Go's message about a text that is not base64.
+fn go_error(error: &DecodeError, text: &str) -> String {
+    let at = match error {
+        DecodeError::InvalidByte(at, _) => *at,
+        // The last group of four characters is not complete.
+        _ => text.len() / 4 * 4,
+    };
+    format!("illegal base64 data at input byte {at}")
 }
 
 /// Returns a field of an object by its identifier, or an entry of a map by its key.
@@ -112,20 +132,17 @@ pub(super) fn field<'a>(
     name: &str,
 ) -> Option<Result<Value<'a>, String>> {
     let has_properties = schema.properties.is_some();
-    let json = if has_properties {
-        entries.get(&unescape(name)?)
+    let unescaped = if has_properties {
+        Some(unescape(name)?)
     } else {
-        entries.get(name)
-    }?;
+        None
+    };
+    let name = unescaped.as_deref().unwrap_or(name);
+    let json = entries.get(name)?;
     // A nullable field that is null counts as absent.
     if has_properties && json.is_null() {
         return None;
     }
-    let name = if has_properties {
-        &unescape(name)?
-    } else {
-        name
-    };
     schema_of(schema, name).map(|schema| value(json, schema))
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::go_json::text::{number_text, string_text};
+use crate::go_json::to_text;
 
 /// Returns whether the JSON text `sent` equals `value`.
 ///
@@ -21,9 +21,9 @@ pub(super) fn equal(value: &Value, sent: &RawValue) -> bool {
     match value {
         Value::Null => text == "null",
         Value::Bool(value) => text == if *value { "true" } else { "false" },
-        Value::Number(number) => text == number_text(number),
+        Value::Number(number) => text == to_text(number),
         // The text is at least as long as the string, so a long string is not escaped for each short text.
-        Value::String(value) => text.len() >= value.len() + 2 && text == string_text(value),
+        Value::String(value) => text.len() >= value.len() + 2 && text == to_text(value),
         Value::Array(items) => {
             let Ok(sent) = serde_json::from_str::<Vec<&RawValue>>(text) else {
                 return false;

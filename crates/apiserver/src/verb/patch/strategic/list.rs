@@ -15,7 +15,8 @@ use serde_json::{Map, Value};
 
 use super::{ListRule, PATCH, merge_map, plain, without_marked};
 use crate::kinds::schema::MergeStrategy;
-use crate::verb::patch::refusal::{Go, Refusal, same_type};
+use crate::quote::go_text;
+use crate::verb::patch::refusal::{Refusal, same_type};
 
 /// Merges the list `patch` into `original`, or returns `patch` if the strategy does not merge lists.
 pub(super) fn merge(
@@ -204,7 +205,7 @@ fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
     ]);
     Err(Refusal::other(format!(
         "list element types are not identical: {}",
-        Go(&lists)
+        go_text(&lists)
     )))
 }
 
@@ -238,8 +239,8 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
     let (patch, order) = (Value::Array(patch.to_vec()), Value::Array(order.to_vec()));
     Err(Refusal::other(format!(
         "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
-        Go(&patch),
-        Go(&order)
+        go_text(&patch),
+        go_text(&order)
     )))
 }
 

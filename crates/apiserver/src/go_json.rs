@@ -3,14 +3,25 @@
 //! Guarantees: the rules and the messages are those of the scanner in `encoding/json/scanner.go`. The scanner
 //! does not check the encoding of strings, and accepts 10,000 levels of nesting.
 
+mod repair;
 mod write;
 
 use crate::quote::Quoted;
 
+pub(crate) use repair::repaired;
 pub(crate) use write::{append, float_text, to_text};
+
+/// Returns whether a text nests deeper than Go accepts, unless it has another error before.
+pub(crate) fn is_too_deep(text: &[u8]) -> bool {
+    let opens = text.iter().filter(|byte| matches!(byte, b'[' | b'{'));
+    opens.count() > DEPTH_MAX && syntax_error(text).is_some_and(|why| why.ends_with(TOO_DEEP))
+}
 
 /// Maximum nesting depth (`maxNestingDepth` in Go's `scanner.go`).
 const DEPTH_MAX: usize = 10_000;
+
+/// End of the message about a text that is too deep.
+const TOO_DEEP: &str = "exceeded max depth";
 
 /// Message for a text that ends too early.
 const END: &str = "unexpected end of JSON input";
@@ -87,7 +98,7 @@ impl Scanner<'_> {
             byte @ (b'{' | b'[') => {
                 self.open.push(byte);
                 if self.open.len() > DEPTH_MAX {
-                    return Err(invalid(byte, "exceeded max depth"));
+                    return Err(invalid(byte, TOO_DEEP));
                 }
                 return Ok(if byte == b'{' {
                     Expected::KeyOrEnd

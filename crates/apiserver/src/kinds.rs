@@ -11,7 +11,6 @@
 
 pub(crate) mod schema;
 pub(crate) mod version;
-pub(crate) mod zero;
 
 use std::fmt;
 use std::sync::Arc;
@@ -313,6 +312,21 @@ impl Kind {
 
 impl Subresource {
     /// Returns the subresource `scale` of a custom kind.
+    /// Returns the kind of the objects in requests and responses. It has no resource.
+    pub(crate) fn expected_kind(&self) -> Kind {
+        let kind = Kind::custom(
+            &self.group,
+            &self.version,
+            &self.kind,
+            "",
+            Scope::Namespaced,
+        );
+        Kind {
+            custom: false,
+            ..kind
+        }
+    }
+
     pub(crate) fn custom_scale() -> Subresource {
         Subresource {
             name: "scale".to_owned(),

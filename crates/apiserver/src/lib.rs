@@ -35,14 +35,16 @@
 //!
 //! # Fields
 //!
-//! The server checks client input against the fields of the kind.
+//! The server decodes an object of a built-in kind as kube-apiserver does, and writes it in the same form: a value of
+//! a wrong type is rejected with Go's message, a null or empty field counts as absent, quantities and times are
+//! canonical, and the fields that Go always writes are always there, such as `resources` of a container.
 //! The query parameter `fieldValidation` selects how the server reports unknown fields and duplicate members:
 //! `Strict` rejects the request, `Warn` (the default) returns warnings, and `Ignore` reports nothing.
 //! Unknown fields of a request are never stored.
-//! For a custom kind, only the fields inside `metadata` are checked, and all other fields are stored.
-//! Types outside `metadata` are not checked: a string is accepted where Kubernetes requires a number.
-//! Direct calls such as [`Server::create`] are not requests, and store fields of any name.
-//! The next write of such an object by a client removes the unknown fields.
+//! For a custom kind without a definition, only `metadata` is decoded, and all other fields are stored.
+//! Direct calls such as [`Server::create`] are not requests, and store fields of any name and, outside `metadata`,
+//! values of any type, so that a test can have an object that its client can't decode.
+//! The next write of such an object by a client removes the unknown fields, and fails if a type is wrong.
 //! `/openapi/v3` describes the fields as far as `kubectl` needs them.
 //!
 //! # Custom resources
@@ -55,8 +57,7 @@
 //! The subresources `status` and `scale`, the printer columns and the selectable fields work.
 //!
 //! The server validates a definition as Kubernetes does, with the same messages, and rejects an invalid one. It
-//! checks only the outer structure of certificates in a CA bundle. A member of a wrong JSON type counts as absent,
-//! except in a schema, which is then rejected.
+//! checks only the outer structure of certificates in a CA bundle.
 //!
 //! The schema of a version applies to its objects: unknown fields are removed with a warning, defaults are set,
 //! and requests are validated, also formats, patterns, list types and embedded objects. An update does not
@@ -186,13 +187,17 @@ mod quote;
 mod kinds;
 mod status;
 mod go_json;
+mod go_base64;
+mod go_time;
+mod quantity;
 mod yaml;
 mod decode_error;
 mod name_syntax;
+mod field_validation;
+mod typed;
 mod object;
 mod selector;
 mod columns;
-mod field_validation;
 mod metadata;
 mod go_regex;
 mod schema;

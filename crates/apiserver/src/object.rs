@@ -1,8 +1,7 @@
 //! Defines [`Object`], a Kubernetes object as parsed JSON, with methods that read and change members.
 //!
-//! Guarantees: the `metadata` of an [`Object`] is a JSON object, and its labels, annotations, finalizers and
-//! string members have the JSON types that Kubernetes requires.
-//! This module does not check the members outside `metadata`, except `apiVersion` and `kind`.
+//! Guarantees: the `metadata` of an [`Object`] is a JSON object. The module `typed` decodes all values before, so they
+//! have the types that Kubernetes requires.
 
 mod decode;
 
@@ -12,8 +11,9 @@ use serde_json::{Map, Value, json};
 use crate::decode_error::DecodeError;
 use crate::kinds::Kind;
 use crate::status::ApiError;
+use crate::typed;
 
-pub(crate) use decode::{json_type, own_metadata_fault, untyped};
+pub(crate) use decode::{json_type, untyped};
 
 /// A Kubernetes object as a JSON object with well-formed `metadata`.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,21 +34,18 @@ pub(crate) fn height(value: &Value) -> usize {
 }
 
 impl Object {
-    /// Converts a JSON value to an object of a kind.
+    /// Converts a decoded JSON value to an object of a kind.
     ///
     /// Sets `apiVersion` and `kind` if they are absent or empty.
     ///
     /// # Errors
     ///
-    /// Returns an error if the value has a wrong kind, more than [`DEPTH_MAX`] levels, or malformed metadata.
-    pub(crate) fn of(kind: &Kind, value: Value) -> Result<Object, DecodeError> {
-        Object::of_body(kind, value, &[])
-    }
-
-    /// Converts the JSON value of a request body to an object, like [`Object::of`].
-    ///
-    /// If `body` is JSON, error messages spell numbers as in `body`, such as `1e3`.
-    pub(crate) fn of_body(kind: &Kind, value: Value, body: &[u8]) -> Result<Object, DecodeError> {
+    /// Returns an error if the value has a wrong kind, more than [`DEPTH_MAX`] levels, or `fault`.
+    pub(crate) fn of(
+        kind: &Kind,
+        value: Value,
+        fault: Option<String>,
+    ) -> Result<Object, DecodeError> {
         let mut members = decode::members_of(kind, value)?;
         decode::check_type(kind, &members)?;
         members.insert("apiVersion".to_owned(), json!(kind.api_version()));
@@ -59,20 +56,18 @@ impl Object {
         if members.values().map(height).max().unwrap_or(0) >= DEPTH_MAX {
             return Err(DecodeError::Rejected(ApiError::too_deep()));
         }
-        decode::check_metadata(kind, &members["metadata"], body)?;
-        let mut object = Object(members);
-        // Go omits empty values.
-        for member in ["labels", "annotations", "finalizers", "ownerReferences"] {
-            let empty = object.meta(member).is_some_and(|value| match value {
-                Value::Array(list) => list.is_empty(),
-                Value::Object(map) => map.is_empty(),
-                _ => false,
-            });
-            if empty {
-                object.set_meta(member, None);
-            }
+        if let Some(why) = fault {
+            return Err(decode::unfit(kind, why));
         }
-        Ok(object)
+        if let Some(Value::Object(metadata)) = members.get_mut("metadata") {
+            typed::complete_metadata(metadata);
+        }
+        Ok(Object(members))
+    }
+
+    /// Checks that the `apiVersion` and `kind` of an object are absent, empty or equal to those of the expected kind.
+    pub(crate) fn check_type(kind: &Kind, members: &Map<String, Value>) -> Result<(), DecodeError> {
+        decode::check_type(kind, members)
     }
 
     /// Creates an `Object` from the members of a stored object, without checks.

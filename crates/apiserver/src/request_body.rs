@@ -1,18 +1,17 @@
-//! Parses a request body, sent as JSON or protobuf, to a JSON value.
+//! Decodes a request body, sent as JSON or protobuf, to a JSON value.
 //!
 //! Guarantees: built-in kinds are accepted as JSON and protobuf, custom kinds only as JSON.
 //! A body without a media type, or with the media type `*/*`, is parsed as JSON.
 //! Any media type that the kind does not accept is rejected with a 415 that lists the accepted ones.
 
 use http::HeaderMap;
-use serde_json::Value;
 
-use crate::field_validation::{self, Complaints, Known};
 use crate::go_json;
 use crate::kinds::{Kind, Subresource};
 use crate::negotiate::content_type;
 use crate::protobuf::{self, Expected};
 use crate::status::ApiError;
+use crate::typed::{self, Decoded, ValueType};
 
 const JSON: &str = "application/json";
 
@@ -25,7 +24,7 @@ pub(crate) enum Unreadable {
     Other(ApiError),
 }
 
-/// Parses a request body to a JSON value, and checks the field names of JSON bodies against `known`.
+/// Decodes a request body into a value of the type `value_type`.
 ///
 /// `protobuf` is the type of the object in a protobuf body; with `None`, such a body is rejected.
 ///
@@ -35,26 +34,41 @@ pub(crate) enum Unreadable {
 pub(crate) fn read(
     headers: &HeaderMap,
     body: &[u8],
-    known: Known,
+    value_type: ValueType,
     protobuf: Option<Expected<'_>>,
-) -> Result<(Value, Complaints), Unreadable> {
+) -> Result<Decoded, Unreadable> {
     match (content_type(headers).as_str(), protobuf) {
-        ("" | JSON | "*/*", _) => field_validation::read(body, known).map_err(|error| {
-            let why = go_json::syntax_error(body).unwrap_or_else(|| error.to_string());
-            Unreadable::Syntax(format!(
-                "couldn't get version/kind; json parse error: {why}"
-            ))
-        }),
+        ("" | JSON | "*/*", _) => read_json(body, value_type),
         (PROTOBUF, Some(expected)) => {
             let value = protobuf::decode(body, expected).map_err(Unreadable::Other)?;
-            // A null field is absent in both formats.
-            let (value, _) = field_validation::prune(value, known);
-            Ok((value, Complaints::default()))
+            Ok(typed::decode(value, value_type))
         }
         (_, Some(_)) => Err(Unreadable::Other(ApiError::unsupported_body(&format!(
             "{JSON}, {PROTOBUF}"
         )))),
         (_, None) => Err(Unreadable::Other(ApiError::unsupported_body(JSON))),
+    }
+}
+
+fn read_json(body: &[u8], value_type: ValueType) -> Result<Decoded, Unreadable> {
+    let syntax = |why: String| {
+        Unreadable::Syntax(format!(
+            "couldn't get version/kind; json parse error: {why}"
+        ))
+    };
+    let decoded = if go_json::is_too_deep(body) {
+        None
+    } else {
+        typed::read(body, value_type).ok()
+    };
+    if let Some(decoded) = decoded {
+        return Ok(decoded);
+    }
+    match go_json::syntax_error(body) {
+        Some(why) => Err(syntax(why)),
+        // Go accepts more texts in strings.
+        None => typed::read(&go_json::repaired(body), value_type)
+            .map_err(|error| syntax(error.to_string())),
     }
 }
 

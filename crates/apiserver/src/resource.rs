@@ -13,7 +13,6 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value, json};
 
 use crate::decode_error::DecodeError;
-use crate::field_validation::Known;
 use crate::kinds::schema::{Definition, Schema};
 use crate::kinds::{Kind, Kinds, Scope, version};
 use crate::object::Object;
@@ -21,6 +20,7 @@ use crate::schema::{DEFAULTS_BYTES_MAX, Model, Undecodable};
 use crate::selector::{FieldTable, Fields, SelectableField, Selection};
 use crate::status::{ApiError, FieldError};
 use crate::strategy::Strategy;
+use crate::typed::{self, ValueType};
 
 /// Id of a collection. A server numbers its collections from 0.
 ///
@@ -44,7 +44,7 @@ pub(crate) struct Resource {
     ///
     /// Equal rules of one definition are the same value, also in a later resource.
     pub(crate) model: Option<Arc<Model>>,
-    known: OnceLock<Known>,
+    value_type: OnceLock<ValueType>,
     definition: OnceLock<Option<&'static Definition>>,
 }
 
@@ -107,9 +107,14 @@ impl Resource {
         }
     }
 
-    /// Returns the fields that field validation accepts in a request body for this resource.
-    pub(crate) fn known(&self) -> Known {
-        *self.known.get_or_init(|| Known::of(&self.kind))
+    /// Returns the type into which the objects of this resource are decoded.
+    pub(crate) fn value_type(&self) -> ValueType {
+        *self.value_type.get_or_init(|| ValueType::of(&self.kind))
+    }
+
+    /// Brings an object into the form in which Kubernetes returns it.
+    pub(crate) fn complete(&self, object: &mut Object) {
+        typed::complete(&self.kind, object.members_mut());
     }
 
     /// Returns the type definition for strategic merge patches, or `None` for a custom kind.
@@ -181,7 +186,7 @@ impl Resource {
             ),
             strategy: Strategy::of(kind),
             model,
-            known: OnceLock::new(),
+            value_type: OnceLock::new(),
             definition: OnceLock::new(),
         }
     }

@@ -25,7 +25,6 @@ use tower_service::Service;
 use crate::access::Access;
 use crate::body::{Body, BoxError};
 use crate::fault_injection::Faults;
-use crate::field_validation;
 use crate::long_write::LongWrite;
 use crate::object::Object;
 use crate::request_log::{Recorder, RequestLog};
@@ -34,6 +33,7 @@ use crate::serve::serve;
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
+use crate::typed;
 use crate::verb::create::create;
 use crate::verb::definition::{self, Definitions};
 use crate::verb::delete::delete;
@@ -344,14 +344,16 @@ impl Server {
 
 /// Converts the argument of a direct call to an object.
 ///
-/// A definition has no unknown members and no nulls, like one from a request.
+/// Unknown fields and wrong types are kept, so that a test can have an object that a client can't decode. A definition
+/// is decoded like one from a request.
 fn parsed(resource: &Resource, object: Value) -> Result<Object, ApiError> {
-    let object = if resource.strategy.checks_direct_writes {
-        field_validation::prune(object, resource.known()).0
+    let decoded = if resource.strategy.checks_direct_writes {
+        typed::decode(object, resource.value_type())
     } else {
-        object
+        typed::decode_leniently(object, resource.value_type())
     };
-    let mut object = Object::of(&resource.kind, object)?;
+    let fault = decoded.fault.map(|fault| fault.message);
+    let mut object = Object::of(&resource.kind, decoded.value, fault)?;
     resource.decode(&mut object)?;
     Ok(object)
 }

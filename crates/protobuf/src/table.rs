@@ -7,7 +7,7 @@
 //! - the table is parsed only when [`Messages::builtin`] or [`Messages::v1_36`] is called for the first time;
 //! - the table contains every message that a field refers to, and the fields are ordered by number.
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{borrow::Cow, collections::BTreeMap, sync::OnceLock};
 
 /// The messages of Kubernetes 1.36 with the fields that 1.37 adds.
 ///
@@ -33,6 +33,8 @@ pub struct MessageId(u16);
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Message {
+    /// Name of the message with its package, such as `k8s.io.api.core.v1.Pod`.
+    pub name: &'static str,
     /// The form of the message in JSON.
     pub form: Form,
     /// Whether the message is a kind. The JSON of a kind also has the members `apiVersion` and `kind`.
@@ -97,6 +99,8 @@ pub struct Field {
     pub value: Type,
     /// The condition under which the field appears in JSON.
     pub presence: Presence,
+    /// Type of the field in Go, if `container` and `value` do not determine it.
+    go_type: Option<&'static str>,
 }
 
 /// Whether a field contains one value, a list of values, or a map of values.
@@ -196,6 +200,42 @@ impl Messages {
         &self.all[usize::from(at)]
     }
 
+    /// Returns the type of a field in Go, as error messages of Go show it, such as `[]v1.Container`.
+    pub fn go_type(&self, field: &Field) -> Cow<'static, str> {
+        if let Some(own) = field.go_type {
+            return Cow::Borrowed(own);
+        }
+        let value = self.go_type_of(field.value);
+        match field.container {
+            Container::One => value,
+            Container::List => format!("[]{value}").into(),
+            Container::Map => format!("map[string]{value}").into(),
+        }
+    }
+
+    /// Returns the type in Go of each value in a list or a map.
+    pub fn go_item_type(&self, field: &Field) -> Cow<'static, str> {
+        let own = field.go_type.and_then(|own| match field.container {
+            Container::One => None,
+            Container::List => own.strip_prefix("[]"),
+            Container::Map => Some(own.strip_prefix("map[")?.split_once(']')?.1),
+        });
+        own.map_or_else(|| self.go_type_of(field.value), Cow::Borrowed)
+    }
+
+    /// Returns the type in Go of a value with this type.
+    pub fn go_type_of(&self, value: Type) -> Cow<'static, str> {
+        match value {
+            Type::Bool => "bool".into(),
+            Type::Bytes => "[]uint8".into(),
+            Type::Double => "float64".into(),
+            Type::Int32 => "int32".into(),
+            Type::Int64 => "int64".into(),
+            Type::Text => "string".into(),
+            Type::Message(id) => self.get(id).go_type().into(),
+        }
+    }
+
     /// Parses a table of messages. Returns `None` if the table is malformed or does not
     /// contain `DeleteOptions`.
     ///
@@ -234,12 +274,14 @@ impl Messages {
                     set(&mut message.by_tag, field.tag, at)?;
                 }
             } else {
-                let mut columns = row.split('\t').skip(1);
+                let mut columns = row.split('\t');
+                let name = columns.next()?;
                 let form = Form::from_cell(columns.next()?)?;
                 let described = kinds.len();
                 let id = MessageId(u16::try_from(all.len()).ok()?);
                 kinds.extend(columns.map(|kind| (kind, id)));
                 all.push(Message {
+                    name,
                     form,
                     is_kind: kinds.len() > described,
                     fields: Vec::new(),
@@ -261,6 +303,18 @@ impl Messages {
 // === impl Message ===
 
 impl Message {
+    /// Returns the type in Go, as error messages of Go show it, such as `v1.Pod`.
+    pub fn go_type(&self) -> &'static str {
+        let mut ends = self.name.rmatch_indices('.').map(|(at, _)| at + 1);
+        let package = ends.nth(1).unwrap_or(0);
+        &self.name[package..]
+    }
+
+    /// Returns the name of the type in Go without its package, such as `Pod`.
+    pub fn type_name(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+
     /// Returns the index in `fields` of the field with this number, or `None` if there is no such field.
     #[inline]
     pub fn position(&self, number: u32) -> Option<usize> {
@@ -338,8 +392,9 @@ impl Field {
         (self.container == Container::One || is_delimited) && !self.is_inline()
     }
 
-    /// Parses the row of a field: `number, name, type, presence`, and the word `added` if only the next
-    /// Kubernetes version has the field. Returns `None` if the row is malformed or its type is unknown.
+    /// Parses the row of a field: `number, name, type, presence`, the type in Go if the type does not determine it,
+    /// and the word `added` if only the next Kubernetes version has the field. Returns `None` if the row is
+    /// malformed or its type is unknown.
     fn from_row(row: &'static str, ids_by_name: &BTreeMap<&str, MessageId>) -> Option<Field> {
         let mut columns = row.split('\t');
         let number: u32 = columns.next()?.parse().ok()?;
@@ -368,6 +423,8 @@ impl Field {
         };
         let can_be_omitted = presence == Presence::Nonzero && container == Container::One;
         let is_null_in_another_form = matches!(value, Type::Message(_) | Type::Double);
+        let mut columns = columns.peekable();
+        let go_type = columns.next_if(|word| *word != "added");
         matches!(columns.next(), None | Some("added")).then_some(Field {
             number,
             tag: number << 3 | wire_type,
@@ -378,6 +435,7 @@ impl Field {
             container,
             value,
             presence,
+            go_type,
         })
     }
 }
@@ -412,7 +470,7 @@ mod tests {
             "x.A\tobject\n\t1\tb\tx.B\talways\n",
             "x.A\tobject\n\t1\tb\tstring\tsometimes\n",
             "x.A\tobject\n\tone\tb\tstring\talways\n",
-            "x.A\tobject\n\t1\tb\tstring\talways\tnow\n",
+            "x.A\tobject\n\t1\tb\tstring\talways\tv1.B\tnow\n",
             "x.A\tobject\n\t1\tb\tstring\talways\n\t1\tc\tstring\talways\n",
             "x.A\tshape\n",
             "x.A\n",
@@ -421,6 +479,30 @@ mod tests {
             assert!(parse(broken).is_none(), "{broken:?}");
         }
         assert!(Messages::parse("x.A\tobject\n", true).is_none());
+    }
+
+    #[test]
+    fn fields_have_the_types_of_go() {
+        let messages = Messages::v1_36();
+        let id = messages.of_kind("v1", "Node").unwrap();
+        let Type::Message(spec) = messages.get(id).fields[1].value else {
+            panic!("a spec is a message");
+        };
+        let Type::Message(status) = messages.get(id).fields[2].value else {
+            panic!("a status is a message");
+        };
+        let shown = |id, name: &str| {
+            let mut fields = messages.get(id).fields.iter();
+            let field = fields.find(|field| field.name == name).unwrap();
+            [messages.go_type(field), messages.go_item_type(field)]
+        };
+        assert_eq!(shown(spec, "taints"), ["[]v1.Taint", "v1.Taint"]);
+        assert_eq!(shown(spec, "podCIDRs"), ["[]string", "string"]);
+        let capacity = shown(status, "capacity");
+        assert_eq!(capacity, ["v1.ResourceList", "resource.Quantity"]);
+        let volumes = shown(status, "volumesInUse");
+        assert_eq!(volumes, ["[]v1.UniqueVolumeName", "v1.UniqueVolumeName"]);
+        assert_eq!(messages.get(spec).type_name(), "NodeSpec");
     }
 
     #[test]

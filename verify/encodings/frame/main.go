@@ -22,11 +22,14 @@ import (
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// Main writes one line per object, with tabs between the columns: apiVersion/Kind, the object in protobuf,
+// Main writes one line per object.
+//
+// If the first argument is "bodies", a line has a JSON body of a request, with values that do not belong there, and
+// what a server makes of it: writeBody has the columns. Otherwise a line has one object in both encodings, with tabs between the columns: apiVersion/Kind, the object in protobuf,
 // the object in JSON, and in protobuf the object that a program reads from this JSON. Protobuf is written in
 // hexadecimal digits. The last column differs if JSON does not distinguish two objects.
 //
-// The arguments of the program are the first seed, the number of objects, and the kinds. Object i has the
+// The other arguments of the program are the first seed, the number of objects, and the kinds. Object i has the
 // seed "first seed plus i", and its kind is the next one of the list. Kinds that the version does not have
 // are left out.
 func Main() {
@@ -37,8 +40,12 @@ func Main() {
 }
 
 func run(args []string) error {
+	write := write
+	if len(args) > 0 && args[0] == "bodies" {
+		write, args = writeBody, args[1:]
+	}
 	if len(args) < 3 {
-		return fmt.Errorf("arguments: FIRST-SEED COUNT KIND…")
+		return fmt.Errorf("arguments: [bodies] FIRST-SEED COUNT KIND…")
 	}
 	first, err := strconv.ParseUint(args[0], 10, 64)
 	if err != nil {

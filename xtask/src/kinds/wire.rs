@@ -172,7 +172,7 @@ fn header([version, later]: [&str; 2]) -> String {
         "# Written by `cargo xtask kinds` from {} at {version} (generated.proto, struct tags); do not edit.\n\
          # With the messages and fields that {later} adds; the last column of such a field is `added`.\n\
          # A line that starts with a name is a message: its form, and the kinds it describes as apiVersion/Kind; tabs between the columns.\n\
-         # Lines that start with a tab are its fields: number, name in JSON, type, presence.\n\
+         # Lines that start with a tab are its fields: number, name in JSON, type, presence, and the Go type if the type does not determine it.\n\
          # Types are a scalar's or a message's name; `[]` before them makes a list, `{{}}` a map from strings.\n\
          # Presence: `always`, with a zero value if need be; `nonzero` values only; as `sent`; `nullable` is null unless sent; `inline` has its members in the parent.\n\
          # Forms: `object`; `list` is the list in its only field; `either` is its second field or, if that is null, the first; others have JSON of their own.\n",
@@ -226,7 +226,7 @@ impl Library {
             }
             row.push('\n');
             for field in fields {
-                writeln!(row, "\t{}", field.cells.join("\t"))
+                writeln!(row, "\t{}{}", field.cells.join("\t"), field.go_type)
                     .expect("writing to a String does not fail");
                 open.extend(field.target);
             }
@@ -251,9 +251,10 @@ impl Library {
             return Ok((form, rows));
         }
         for mut row in later.message(name)?.1 {
-            let [number, _, _, presence] = &mut row.cells;
+            let [number, ..] = &row.cells;
             if !rows.iter().any(|known| known.cells[0] == *number) {
-                presence.push_str("\tadded");
+                row.cells[3].push_str(&std::mem::take(&mut row.go_type));
+                row.cells[3].push_str("\tadded");
                 rows.push(row);
             }
         }
@@ -286,7 +287,11 @@ impl Library {
             Some((_, form)) if *form != EITHER => Ok((form, Vec::new())),
             _ => {
                 let form = own.map_or("object", |(_, form)| form);
-                let mut rows = rows(fields, &package.fields(type_name)?)?;
+                let tags = package.fields(type_name)?;
+                let mut rows = rows(fields, &tags)?;
+                for row in &mut rows {
+                    row.add_go_type(name, &tags, package)?;
+                }
                 for row in &mut rows {
                     if self.is_absent_list(row)? {
                         "nullable".clone_into(&mut row.cells[3]);
@@ -321,6 +326,8 @@ impl Library {
 /// `target` is the message type of the field, if any.
 struct Row {
     cells: [String; 4],
+    /// A tab and the type of the field in Go, or empty if the type in the proto file determines it.
+    go_type: String,
     target: Option<String>,
 }
 
@@ -339,7 +346,47 @@ impl Row {
             field.value.clone(),
             presence.to_owned(),
         ];
-        Ok(Row { cells, target })
+        Ok(Row {
+            cells,
+            go_type: String::new(),
+            target,
+        })
+    }
+
+    /// Sets the type in Go of a field of the message `name`, whose struct has the fields `tags`.
+    fn add_go_type(
+        &mut self,
+        name: &str,
+        tags: &BTreeMap<u32, GoField>,
+        package: &mut Package,
+    ) -> Result<()> {
+        let [number, _, value, presence] = &self.cells;
+        let own = name.rsplit('.').nth(1).unwrap_or_default();
+        let shown = package.type_of(own, &tags[&number.parse()?])?;
+        if presence != "inline" && shown != expected_go_type(value) {
+            self.go_type = format!("\t{shown}");
+        }
+        Ok(())
+    }
+}
+
+/// Returns the type in Go that most fields with this type in the table have.
+fn expected_go_type(value: &str) -> String {
+    if let Some(item) = value.strip_prefix("[]") {
+        return format!("[]{}", expected_go_type(item));
+    }
+    if let Some(item) = value.strip_prefix("{}") {
+        return format!("map[string]{}", expected_go_type(item));
+    }
+    match value {
+        "bytes" => "[]uint8".to_owned(),
+        "double" => "float64".to_owned(),
+        _ => {
+            let mut parts = value.rsplit('.');
+            let name = parts.next().unwrap_or(value);
+            let package = parts.next().map(|package| format!("{package}."));
+            format!("{}{name}", package.unwrap_or_default())
+        }
     }
 }
 

@@ -1,45 +1,14 @@
-//! Checks that a JSON value has the type of a kind, with the messages of Kubernetes' decoder.
-//!
-//! Guarantees: a value of a wrong kind or version is rejected, and so is a member of `metadata` with a wrong
-//! JSON type. Members outside `metadata` are not checked.
-
-use std::collections::BTreeMap;
+//! Checks that a JSON value has the kind and version of a kind, with the messages of Kubernetes' decoder.
 
 use kube_informer_protobuf::Messages;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::decode_error::DecodeError;
 use crate::kinds::Kind;
 use crate::status::ApiError;
 
-/// The members of `metadata` whose values must be strings, and their types in Go.
-const TEXTS: [(&str, &str); 8] = [
-    ("creationTimestamp", "string"),
-    ("deletionTimestamp", "string"),
-    ("generateName", "string"),
-    ("name", "string"),
-    ("namespace", "string"),
-    ("resourceVersion", "string"),
-    ("selfLink", "string"),
-    ("uid", "types.UID"),
-];
-
-/// The members of an owner reference, and their types in Go.
-const OWNER: [(&str, &str); 6] = [
-    ("apiVersion", "string"),
-    ("blockOwnerDeletion", "bool"),
-    ("controller", "bool"),
-    ("kind", "string"),
-    ("name", "string"),
-    ("uid", "types.UID"),
-];
-
 /// Part of Go's error message: the type into which Go decodes `apiVersion` and `kind`.
 const TYPE_META: &str = r#"value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-
-/// An error about a value with a wrong type: Go's text for the value, the field, and the expected Go type.
-type Wrong = (String, String, &'static str);
 
 /// Returns Go's name of a value's JSON type, for error messages.
 pub(crate) fn json_type(value: &Value) -> &'static str {
@@ -137,141 +106,12 @@ pub(super) fn check_type(kind: &Kind, members: &Map<String, Value>) -> Result<()
     })
 }
 
-/// Checks the JSON types in `metadata`.
-///
-/// `body` is used only for error messages: if it is JSON, a message spells a number as in `body`, such as
-/// `1e3`.
-pub(super) fn check_metadata(
-    kind: &Kind,
-    metadata: &Value,
-    body: &[u8],
-) -> Result<(), DecodeError> {
-    let why = if kind.custom {
-        // Kubernetes decodes the metadata of a custom object on its own.
-        own_metadata_fault(metadata)
-    } else {
-        metadata_fault(&kind.kind, metadata, body)
-    };
-    why.map_or(Ok(()), |why| {
-        Err(DecodeError::Unfit {
-            kind: kind.kind.clone(),
-            version: kind.version.clone(),
-            expected: kind.kind.clone(),
-            why,
-        })
-    })
-}
-
-/// Returns Go's message about the first wrong JSON type in metadata that is decoded without its object.
-pub(crate) fn own_metadata_fault(metadata: &Value) -> Option<String> {
-    match metadata {
-        Value::Null => None,
-        Value::Object(_) => {
-            let why = metadata_fault("", metadata, &[])?;
-            Some(why.replacen(".metadata.", ".", 1))
-        }
-        other => Some(format!(
-            "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
-            json_type(other)
-        )),
+/// Returns the error about a value of a wrong type in an object of the expected kind. `why` is Go's message.
+pub(super) fn unfit(kind: &Kind, why: String) -> DecodeError {
+    DecodeError::Unfit {
+        kind: kind.kind.clone(),
+        version: kind.version.clone(),
+        expected: kind.kind.clone(),
+        why,
     }
-}
-
-/// Returns Go's message about the first wrong JSON type in the `metadata` of an object.
-///
-/// `body` is used as by [`check_metadata`].
-fn metadata_fault(kind: &str, metadata: &Value, body: &[u8]) -> Option<String> {
-    let wrong = match metadata {
-        Value::Object(members) => wrong_map(members)
-            .or_else(|| wrong_integer(members, body))
-            .or_else(|| wrong_list(members))
-            .or_else(|| wrong_text(members)),
-        other => Some((
-            json_type(other).to_owned(),
-            format!("{kind}.metadata"),
-            "v1.ObjectMeta",
-        )),
-    };
-    let (value, field, expected) = wrong?;
-    Some(format!(
-        "json: cannot unmarshal {value} into Go struct field {field} of type {expected}"
-    ))
-}
-
-fn wrong(value: &Value, member: &str, expected: &'static str) -> Wrong {
-    let field = format!("ObjectMeta.metadata.{member}");
-    (json_type(value).to_owned(), field, expected)
-}
-
-fn set<'a>(metadata: &'a Map<String, Value>, member: &str) -> Option<&'a Value> {
-    metadata.get(member).filter(|value| !value.is_null())
-}
-
-fn wrong_map(metadata: &Map<String, Value>) -> Option<Wrong> {
-    ["annotations", "labels"].into_iter().find_map(|member| {
-        let value = set(metadata, member)?;
-        let Value::Object(map) = value else {
-            return Some(wrong(value, member, "map[string]string"));
-        };
-        let mut values = map.values();
-        let value = values.find(|value| !value.is_string())?;
-        Some(wrong(value, member, "string"))
-    })
-}
-
-fn wrong_integer(metadata: &Map<String, Value>, body: &[u8]) -> Option<Wrong> {
-    let members = ["deletionGracePeriodSeconds", "generation"];
-    members.into_iter().find_map(|member| {
-        let value = set(metadata, member).filter(|value| value.as_i64().is_none())?;
-        let (mut shown, field, expected) = wrong(value, member, "int64");
-        if let Value::Number(number) = value {
-            let sent = sent_number(body, member).unwrap_or_else(|| number.to_string());
-            shown = format!("number {sent}");
-        }
-        Some((shown, field, expected))
-    })
-}
-
-fn wrong_list(metadata: &Map<String, Value>) -> Option<Wrong> {
-    if let Some(value) = set(metadata, "finalizers") {
-        let Value::Array(items) = value else {
-            return Some(wrong(value, "finalizers", "[]string"));
-        };
-        if let Some(item) = items.iter().find(|item| !item.is_string()) {
-            return Some(wrong(item, "finalizers", "string"));
-        }
-    }
-    let value = set(metadata, "ownerReferences")?;
-    let Value::Array(owners) = value else {
-        return Some(wrong(value, "ownerReferences", "[]v1.OwnerReference"));
-    };
-    owners.iter().find_map(|owner| {
-        if !owner.is_object() {
-            return Some(wrong(owner, "ownerReferences", "v1.OwnerReference"));
-        }
-        OWNER.into_iter().find_map(|(member, expected)| {
-            let value = owner.get(member).filter(|value| !value.is_null())?;
-            let fits = match expected {
-                "bool" => value.is_boolean(),
-                _ => value.is_string(),
-            };
-            let field = format!("OwnerReference.metadata.ownerReferences.{member}");
-            (!fits).then(|| (json_type(value).to_owned(), field, expected))
-        })
-    })
-}
-
-fn wrong_text(metadata: &Map<String, Value>) -> Option<Wrong> {
-    TEXTS.into_iter().find_map(|(member, expected)| {
-        let value = set(metadata, member).filter(|value| !value.is_string())?;
-        Some(wrong(value, member, expected))
-    })
-}
-
-/// Returns the number `metadata.<member>` of the JSON `body`, spelled as in the body.
-fn sent_number(body: &[u8], member: &str) -> Option<String> {
-    let body: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
-    let metadata = body.get("metadata")?.get();
-    let metadata: BTreeMap<String, &RawValue> = serde_json::from_str(metadata).ok()?;
-    Some(metadata.get(member)?.get().to_owned())
 }

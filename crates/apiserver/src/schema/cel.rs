@@ -48,7 +48,6 @@ mod node;
 mod overloads;
 mod parse;
 mod program;
-mod quantity;
 mod semver;
 mod structural;
 mod time;

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 
 use super::Schema;
 use super::outcome::{ErrorList, shown};
-use crate::field_validation::{self, Known};
 use crate::metadata::MetadataRules;
 use crate::name_syntax::{NameRule, dns_1035_faults};
-use crate::object::{Object, own_metadata_fault};
+use crate::object::Object;
 use crate::quote::Quoted;
 use crate::status::FieldError;
+use crate::typed::{self, ValueType};
 
 /// What to do with a member of a wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,10 +139,10 @@ impl Coercion {
         {
             metadata.retain(|name, value| {
                 let alone = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
-                own_metadata_fault(&alone).is_none()
+                typed::metadata_fault(&alone).is_none()
             });
         }
-        if let Some(why) = own_metadata_fault(metadata) {
+        if let Some(why) = typed::metadata_fault(metadata) {
             if self.malformed == Malformed::Drop {
                 return Ok(());
             }
@@ -152,30 +152,18 @@ impl Coercion {
         if metadata.is_null() {
             *metadata = Value::Object(Map::new());
         }
-        let (mut pruned, names) = field_validation::prune(metadata.take(), Known::metadata());
-        for name in names.unknown() {
+        let decoded = typed::decode(metadata.take(), ValueType::metadata());
+        for name in decoded.complaints.unknown() {
             if self.unknown.len() < UNKNOWN_MAX {
                 let path = format!("{}.{name}", child(&self.path, "metadata"));
                 self.unknown.push(path);
             }
         }
-        if let Value::Object(metadata) = &mut pruned {
-            metadata.retain(|_, value| !is_empty(value));
+        *metadata = decoded.value;
+        if let Value::Object(metadata) = metadata {
+            typed::complete_metadata(metadata);
         }
-        *metadata = pruned;
         Ok(())
-    }
-}
-
-/// Returns whether Go omits a value of `ObjectMeta`.
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        Value::Number(number) => number.as_i64() == Some(0),
-        Value::Bool(_) => false,
     }
 }
 
@@ -257,7 +245,7 @@ impl Check {
             return;
         };
         let field = child(path, "metadata");
-        if let Some(why) = own_metadata_fault(metadata) {
+        if let Some(why) = typed::metadata_fault(metadata) {
             errors.push(FieldError::invalid(field, shown(metadata), &why));
             return;
         }

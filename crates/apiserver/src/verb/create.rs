@@ -70,6 +70,7 @@ pub(crate) fn create(
     };
     let key: Arc<str> = key.into();
     (resource.strategy.hooks.prepare_create)(&mut object);
+    resource.complete(&mut object);
     if object.text("uid").is_empty() {
         let uid = uid(&mut state.rng);
         object.set_meta("uid", Some(json!(uid)));

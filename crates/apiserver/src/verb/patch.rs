@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use super::update::change;
 use super::write::{How, Subject};
 use crate::decode_error::DecodeError;
-use crate::field_validation::{self, Complaints, Directive, Known, Warnings};
+use crate::field_validation::{Complaints, Directive, Warnings};
 use crate::go_json;
 use crate::kinds::schema::Definition;
 use crate::metadata::merge_owners;
@@ -30,6 +30,7 @@ use crate::quote::go_map;
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
+use crate::typed::{self, Decoded, ValueType};
 
 use json::Operation;
 
@@ -80,15 +81,15 @@ impl PatchBody {
     ///
     /// For a JSON patch, also returns messages about unknown members of its operations.
     pub(crate) fn duplicates(&self, text: &[u8]) -> Complaints {
-        let known = match self {
-            PatchBody::Json(_) => Known::Operations,
-            PatchBody::Merge(_) | PatchBody::Strategic(_) => Known::Anything,
+        let value_type = match self {
+            PatchBody::Json(_) => ValueType::Operations,
+            PatchBody::Merge(_) | PatchBody::Strategic(_) => ValueType::Anything,
             PatchBody::Undecodable(_) => return Complaints::default(),
         };
-        let found = field_validation::read(text, known);
-        let found = found.map(|(_, found)| found).unwrap_or_default();
+        let decoded = typed::read(text, value_type);
+        let found = decoded.map_or_else(|_| Complaints::default(), |decoded| decoded.complaints);
         match self {
-            PatchBody::Json(_) => found.about("json patch"),
+            PatchBody::Json(_) => found.of_json_patch(),
             _ => found,
         }
     }
@@ -151,19 +152,35 @@ pub(crate) fn patch(
             let shown = patch.shown(&text);
             ApiError::no_such_object(&shown, &error.to_string())
         };
-        let mut complaints = Complaints::default();
-        if let Some(rigour) = rigour {
-            (document, complaints) = rigour.prune(subject, stored, document);
-            if resource.model.is_none() {
-                let judged = rigour.judge(std::mem::take(&mut complaints));
-                judged.map_err(refused)?;
-            }
+        let Decoded {
+            value,
+            mut complaints,
+            fault,
+        } = match rigour {
+            Some(rigour) => rigour.decode(subject, stored, document),
+            None => typed::decode_leniently(document, resource.value_type()),
+        };
+        if let Some(rigour) = rigour
+            && fault.is_none()
+            && resource.model.is_none()
+        {
+            let judged = rigour.judge(&std::mem::take(&mut complaints));
+            judged.map_err(refused)?;
         }
         let undecodable = |error: DecodeError| ApiError::no_such_object(&text, &error.why());
-        let mut patched = Object::of(&resource.kind, document).map_err(undecodable)?;
+        let fault = match (fault, patch) {
+            (Some(fault), PatchBody::Strategic(_)) if !resource.kind.custom => {
+                return Err(ApiError::no_such_object(
+                    &patch.shown(&text),
+                    &fault.converted,
+                ));
+            }
+            (fault, _) => fault.map(|fault| fault.message),
+        };
+        let mut patched = Object::of(&resource.kind, value, fault).map_err(undecodable)?;
         complaints.add_unknown(&resource.decode(&mut patched).map_err(undecodable)?);
         if let Some(rigour) = rigour {
-            rigour.judge(complaints).map_err(refused)?;
+            rigour.judge(&complaints).map_err(refused)?;
             let when = " after mutating admission happens";
             merge_owners(&mut patched, when, rigour.warnings);
         }
@@ -174,20 +191,24 @@ pub(crate) fn patch(
 // === impl Rigour ===
 
 impl Rigour<'_> {
-    /// Removes unknown fields from the patched object. Returns complaints about unknown and duplicate fields.
-    fn prune(&self, subject: Subject<'_>, stored: &Object, patched: Value) -> (Value, Complaints) {
-        let known = subject.resource.known();
-        let (pruned, found) = field_validation::prune(patched, known);
-        let old = if found.is_empty() {
+    /// Decodes the patched object, with complaints about the unknown and duplicate fields of the patch too.
+    fn decode(&self, subject: Subject<'_>, stored: &Object, patched: Value) -> Decoded {
+        let value_type = subject.resource.value_type();
+        let decoded = typed::decode(patched, value_type);
+        let old = if decoded.complaints.is_empty() {
             Complaints::default()
         } else {
-            field_validation::prune(stored.clone().into_value(), known).1
+            typed::decode(stored.clone().into_value(), value_type).complaints
         };
-        (pruned, self.duplicates.clone().and_new(found, &old))
+        let complaints = self.duplicates.clone().and_new(decoded.complaints, &old);
+        Decoded {
+            complaints,
+            ..decoded
+        }
     }
 
     /// Reports complaints as `fieldValidation` requires.
-    fn judge(&self, complaints: Complaints) -> Result<(), ApiError> {
+    fn judge(&self, complaints: &Complaints) -> Result<(), ApiError> {
         self.directive.judge(complaints, self.warnings)
     }
 }

@@ -9,7 +9,7 @@ use super::Call;
 use super::delete_object::DeleteOptions;
 use super::patch::PatchBody;
 use crate::decode_error::DecodeError;
-use crate::field_validation::{Complaints, Directive, Known};
+use crate::field_validation::{Complaints, Directive};
 use crate::kinds::{Kind, Subresource};
 use crate::metadata::merge_owners;
 use crate::negotiate::content_type;
@@ -19,6 +19,7 @@ use crate::quote::Quoted;
 use crate::request_body::{self, Unreadable};
 use crate::resource::Resource;
 use crate::status::{ApiError, FieldError};
+use crate::typed::{Decoded, ValueType};
 
 impl Call {
     pub(super) fn directive(&self) -> Directive {
@@ -28,15 +29,19 @@ impl Call {
     /// Parses the request's body as an object of `resource`, and removes duplicate owner references.
     pub(super) fn sent(&self, resource: &Resource) -> Result<Object, ApiError> {
         let kind = &resource.kind;
-        let (known, protobuf) = (resource.known(), request_body::of_kind(kind));
-        let (value, mut complaints) = self.read(known, protobuf, &kind.kind)?;
+        let (value_type, protobuf) = (resource.value_type(), request_body::of_kind(kind));
+        let Decoded {
+            value,
+            mut complaints,
+            fault,
+        } = self.read(value_type, protobuf, &kind.kind)?;
         if kind.custom && value.is_object() {
             self.check_type(kind, &value)?;
         }
-        let object = Object::of_body(kind, value, &self.body);
+        let object = Object::of(kind, value, fault.map(|fault| fault.message));
         let mut object = object.map_err(|error| error.of_body(&self.body))?;
         complaints.add_unknown(&resource.decode(&mut object)?);
-        self.judge(complaints, (&kind.version, &kind.kind))?;
+        self.judge(&complaints, (&kind.version, &kind.kind))?;
         merge_owners(&mut object, "", &self.warnings);
         Ok(object)
     }
@@ -71,19 +76,26 @@ impl Call {
     /// Parses the body as an object of the subresource's own kind, such as `Scale`.
     pub(super) fn sent_to(&self, subresource: &Subresource) -> Result<Value, ApiError> {
         let expected = request_body::of_subresource(subresource);
-        let known = Known::named(&expected.api_version(), expected.kind);
-        let (value, complaints) = self.read(known, Some(expected), expected.kind)?;
-        self.judge(complaints, (expected.version, expected.kind))?;
-        Ok(value)
+        let value_type = ValueType::named(&expected.api_version(), expected.kind);
+        let decoded = self.read(value_type, Some(expected), expected.kind)?;
+        if let Value::Object(members) = &decoded.value {
+            let checked = Object::check_type(&subresource.expected_kind(), members);
+            checked.map_err(|error| error.of_body(&self.body))?;
+        }
+        if let Some(fault) = decoded.fault {
+            return Err(unfit((expected.version, expected.kind), fault.message));
+        }
+        self.judge(&decoded.complaints, (expected.version, expected.kind))?;
+        Ok(decoded.value)
     }
 
     fn read(
         &self,
-        known: Known,
+        value_type: ValueType,
         protobuf: Option<Expected<'_>>,
         kind: &str,
-    ) -> Result<(Value, Complaints), ApiError> {
-        let read = request_body::read(&self.headers, &self.body, known, protobuf);
+    ) -> Result<Decoded, ApiError> {
+        let read = request_body::read(&self.headers, &self.body, value_type, protobuf);
         read.map_err(|error| match error {
             Unreadable::Syntax(why) => {
                 let expected = kind.to_owned();
@@ -94,19 +106,13 @@ impl Call {
     }
 
     /// Ignores complaints, sends them as warnings, or returns them as an error, as `fieldValidation` selects.
-    fn judge(&self, complaints: Complaints, (version, kind): (&str, &str)) -> Result<(), ApiError> {
+    fn judge(
+        &self,
+        complaints: &Complaints,
+        (version, kind): (&str, &str),
+    ) -> Result<(), ApiError> {
         let judged = self.directive().judge(complaints, &self.warnings);
-        judged.map_err(|error| {
-            let (kind, version) = (kind.to_owned(), version.to_owned());
-            let why = error.to_string();
-            DecodeError::Unfit {
-                expected: kind.clone(),
-                kind,
-                version,
-                why,
-            }
-            .into()
-        })
+        judged.map_err(|error| unfit((version, kind), error.to_string()))
     }
 
     pub(super) fn patch_body(&self) -> Result<PatchBody, ApiError> {
@@ -120,8 +126,8 @@ impl Call {
             return DeleteOptions::parse(&self.query.as_options());
         }
         let options = Some(Expected::DELETE_OPTIONS);
-        let read = request_body::read(&self.headers, &self.body, Known::Anything, options);
-        let (value, _) = read.map_err(|error| match error {
+        let read = request_body::read(&self.headers, &self.body, ValueType::Anything, options);
+        let Decoded { value, .. } = read.map_err(|error| match error {
             Unreadable::Syntax(why) => ApiError::bad_request(why),
             Unreadable::Other(error) => error,
         })?;
@@ -130,4 +136,15 @@ impl Call {
         }
         DeleteOptions::parse(&value)
     }
+}
+
+/// Returns the error about a body whose kind and version are the expected ones.
+fn unfit((version, kind): (&str, &str), why: String) -> ApiError {
+    let error = DecodeError::Unfit {
+        kind: kind.to_owned(),
+        version: version.to_owned(),
+        expected: kind.to_owned(),
+        why,
+    };
+    error.into()
 }

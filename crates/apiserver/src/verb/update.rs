@@ -50,6 +50,7 @@ pub(crate) fn change(
         let (entry, old) = subject.newest(shared)?;
         let mut sent = compute(&old)?;
         (resource.strategy.hooks.prepare)(&mut sent);
+        resource.complete(&mut sent);
         check_path(subject, &sent)?;
         check_revision(subject, &entry, &sent, how.part)?;
         let (new, link) = merge(subject, &old, sent, how)?;

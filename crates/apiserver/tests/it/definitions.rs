@@ -343,18 +343,20 @@ async fn objects_of_versions_that_are_not_served_are_deleted_with_the_definition
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_of_another_form_is_repaired() {
+async fn a_status_of_another_type_is_rejected_and_an_empty_one_is_repaired() {
     let server = builder().build();
     with(&server, "POST", CRDS, &definition("widgets", "Widget")).await;
     let status = format!("{CRDS}/widgets.example.com/status");
-    for wrong in [
-        json!("x"),
-        json!(["x"]),
-        json!({"plural": 1, "shortNames": "x"}),
+    for (wrong, code) in [
+        (json!("x"), 422),
+        (json!(["x"]), 422),
+        (json!({"plural": 1, "shortNames": "x"}), 422),
+        (json!({"plural": null, "shortNames": null}), 200),
+        (json!(null), 200),
     ] {
         let patch = json!({"status": {"acceptedNames": wrong, "conditions": null}});
         let patched = with(&server, "PATCH", &status, &patch).await;
-        assert_eq!(patched.code, 200, "{}", patched.text);
+        assert_eq!(patched.code, code, "{}", patched.text);
         let found = get(&server, &format!("{CRDS}/widgets.example.com"))
             .await
             .json;

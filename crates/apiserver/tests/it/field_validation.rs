@@ -89,8 +89,8 @@ async fn warnings_are_the_default_and_unknown_fields_are_not_stored() {
             stored["spec"],
             json!({
                 "containers": [
-                    {"name": "c", "image": "i", "livenessProbe": {"httpGet": {"port": 1}, "exec": {}}},
-                    {"name": "d", "image": "k"},
+                    {"name": "c", "image": "i", "livenessProbe": {"httpGet": {"port": 1}, "exec": {}}, "resources": {}},
+                    {"name": "d", "image": "k", "resources": {}},
                 ],
                 "volumes": [{"name": "v", "emptyDir": {}}],
             })

@@ -41,7 +41,7 @@ async fn a_restart_keeps_objects_and_revisions_and_drops_history() {
     assert_eq!((made.code, made.revision()), (201, "2"));
     with(&server, "POST", PODS, &pod("b")).await;
     let (a, b) = (format!("{PODS}/a"), format!("{PODS}/b"));
-    let changed = with(&server, "PATCH", &a, &json!({"spec": {"priority": 0.1}})).await;
+    let changed = with(&server, "PATCH", &a, &json!({"spec": {"priority": 1}})).await;
     assert_eq!(crate::ask::delete(&server, &b).await.code, 200);
     let before = get(&server, &a).await;
     assert_eq!(before.json, changed.json);

@@ -39,6 +39,8 @@ fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     let merge = "application/merge-patch+json";
     let one = format!("{SECRETS}/s");
     let cut = format!(r#"{{"apiVersion":"v1","data":{{"key":"-----BEGIN {SECRET}"#);
+    let text = format!(r#"{{"stringData":{{"a":"{SECRET}"}}}}"#);
+    let no_base64 = format!(r#"{{"data":{{"a":"{SECRET}"}}}}"#);
     let rows = [
         ("POST", SECRETS, json, new("s"), 201),
         ("POST", SECRETS, json, new("s"), 409),
@@ -53,13 +55,8 @@ fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
             400,
         ),
         ("PUT", &one, json, new("other"), 400),
-        (
-            "PATCH",
-            &one,
-            merge,
-            format!(r#"{{"data":{{"a":"{SECRET}"}}}}"#),
-            200,
-        ),
+        ("PATCH", &one, merge, text, 200),
+        ("PATCH", &one, merge, no_base64, 422),
         ("PATCH", &one, merge, cut, 400),
         (
             "PATCH",

@@ -3,13 +3,12 @@
 //! Guarantees: the name of each recognized difference is a name in that file. Each rule matches as few
 //! differences as possible, because a rule that matches too many would hide a defect.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::difference::Difference;
 use crate::answer::{Answer, Content, Response};
 
 const NULL_ITEMS: &str = "null_items_of_partial_lists";
-const TYPES: &str = "types_are_not_checked";
 const RULES: &str = "kinds_are_not_validated";
 const POD: &str = "pod_update_message_has_no_diff";
 const APPLY: &str = "server_side_apply";
@@ -44,23 +43,6 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
     let (real, embedded) = difference.responses()?;
     let (of_real, of_embedded) = (Invalid::of(real), Invalid::of(embedded));
     match (of_real, of_embedded) {
-        // kube-apiserver decodes a patched object before it reads the name and the revision.
-        (Some(invalid), None)
-            if invalid.is_of_a_type()
-                && difference.is("PATCH")
-                && (embedded.is_success() || matches!(embedded.status, 400 | 409)) =>
-        {
-            return Some(TYPES);
-        }
-        // The embedded server finds only what it validates after the decoding, or a value of another type
-        // in the metadata, which it decodes.
-        (Some(invalid), Some(found))
-            if invalid.is_of_a_type()
-                && difference.is("PATCH")
-                && (!found.is_of_a_patch() || invalid.is_before_metadata(&found)) =>
-        {
-            return Some(TYPES);
-        }
         // kube-apiserver validates an object before it looks for another one with the same name.
         (Some(invalid), None)
             if embedded.is_success() || (embedded.status == 409 && difference.is("POST")) =>
@@ -88,9 +70,6 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
     if real.status != embedded.status {
         return None;
     }
-    if differs_in_empty_members(difference) {
-        return Some(TYPES);
-    }
     let (only_real, only_embedded) = difference.lines();
     match (&*only_real, &*only_embedded) {
         // kube-apiserver stores that the subresource manages the replicas, in a new revision.
@@ -104,58 +83,6 @@ pub(super) fn name(difference: &Difference) -> Option<&'static str> {
             Some(APPLY)
         }
         _ => None,
-    }
-}
-
-/// Returns whether the answers differ only in empty members outside `metadata`, which kube-apiserver omits.
-///
-/// The embedded server stores these members. A PUT or PATCH of empty members therefore changes the object
-/// only on the embedded server, so the `generation` and the `resourceVersion` may differ too.
-fn differs_in_empty_members(difference: &Difference) -> bool {
-    let [real, embedded] = &difference.texts;
-    let (Some((real_head, mut real)), Some((embedded_head, mut embedded))) =
-        (head_and_body(real), head_and_body(embedded))
-    else {
-        return false;
-    };
-    let has_more = remove_empty_members(&mut embedded) > remove_empty_members(&mut real);
-    if ["PUT", "PATCH"].iter().any(|verb| difference.is(verb)) {
-        for member in ["generation", "resourceVersion"] {
-            let (Some(real), Some(embedded)) = (
-                real.pointer_mut(&format!("/metadata/{member}")),
-                embedded.pointer(&format!("/metadata/{member}")),
-            ) else {
-                continue;
-            };
-            real.clone_from(embedded);
-        }
-    }
-    has_more && real_head == embedded_head && real == embedded
-}
-
-/// Splits the text of a response into its head and its JSON body. Returns `None` if the body is no JSON
-/// object.
-fn head_and_body(text: &str) -> Option<(&str, Value)> {
-    let (head, body) = text.split_at(text.find("\n  {")?);
-    Some((head, serde_json::from_str(body).ok()?))
-}
-
-/// Removes all members that are empty objects or lists, except inside `metadata`. Returns their number.
-fn remove_empty_members(value: &mut Value) -> usize {
-    match value {
-        Value::Array(values) => values.iter_mut().map(remove_empty_members).sum(),
-        Value::Object(members) => {
-            let before = members.len();
-            let is_empty = |member: &Value| *member == json!({}) || *member == json!([]);
-            members.retain(|_, member| !is_empty(member));
-            let removed = before - members.len();
-            let inner = members.iter_mut().filter(|(name, _)| *name != "metadata");
-            removed
-                + inner
-                    .map(|(_, member)| remove_empty_members(member))
-                    .sum::<usize>()
-        }
-        _ => 0,
     }
 }
 
@@ -189,40 +116,6 @@ impl<'a> Invalid<'a> {
         causes
             .filter(|(field, _)| field.starts_with("metadata"))
             .collect()
-    }
-
-    /// Returns whether the server reports that the patched object can't be decoded.
-    fn is_of_a_patch(&self) -> bool {
-        self.0.iter().any(|(field, _)| *field == "patch")
-    }
-
-    /// Returns whether the server reports that the patch sets a field to a value of the wrong type.
-    fn is_of_a_type(&self) -> bool {
-        const MESSAGES: [&str; 4] = [
-            "error decoding from json",
-            "illegal base64 data at input byte",
-            "unrecognized type:",
-            "json: cannot unmarshal ",
-        ];
-        let is_type = |message: &str| MESSAGES.iter().any(|part| message.contains(part));
-        self.0
-            .iter()
-            .any(|(field, message)| *field == "patch" && is_type(message))
-    }
-
-    /// Returns whether the embedded server reports only wrong types in `metadata`, and kube-apiserver reports
-    /// none there.
-    ///
-    /// This difference is possible because kube-apiserver reports only the first value of a wrong type. If
-    /// that value is outside `metadata`, kube-apiserver does not report any wrong type in `metadata`.
-    ///
-    /// `self` contains the errors of kube-apiserver, and `found` those of the embedded server.
-    fn is_before_metadata(&self, found: &Self) -> bool {
-        const METADATA: &str = "into Go struct field ObjectMeta.";
-        let is_in_metadata = |(_, message): &(&str, &str)| message.contains(METADATA);
-        found.is_of_a_type()
-            && found.0.iter().all(is_in_metadata)
-            && !self.0.iter().any(is_in_metadata)
     }
 
     /// Returns whether both servers reject a patch for the same reason, but only kube-apiserver's message

@@ -1,4 +1,4 @@
-//! Reads the fields and `MarshalJSON` methods of the Go types that belong to a proto package.
+//! Reads the fields, their types, and `MarshalJSON` methods of the Go types that belong to a proto package.
 //!
 //! The Go sources must have the format of gofmt. A field whose struct tags can't be parsed is an error.
 
@@ -15,12 +15,14 @@ pub(super) struct Package {
     text: Option<String>,
 }
 
-/// A field of a Go struct: its JSON tag, and whether it is a pointer.
+/// A field of a Go struct: its JSON tag and its type.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GoField {
     /// Name in the JSON tag, if present.
     pub(super) json_name: Option<String>,
     pointer: bool,
+    /// Type in the source text, such as `map[ResourceName]resource.Quantity`, without a leading `*`.
+    value: String,
     /// Options in the JSON tag, such as `omitempty`.
     json_options: Vec<String>,
 }
@@ -59,6 +61,14 @@ impl Package {
             self.text = Some(text);
         }
         Ok(self.text.as_deref().unwrap_or_default())
+    }
+
+    /// Returns the type of a field as Go's `reflect` shows it, such as `map[v1.ResourceName]resource.Quantity`.
+    ///
+    /// `name` is the name of the package, such as `v1`.
+    pub(super) fn type_of(&mut self, name: &str, field: &GoField) -> Result<String> {
+        let text = self.text()?;
+        Ok(shown(&field.value, name, text))
     }
 
     /// Returns whether the Go type named `type_name` has a method `MarshalJSON`.
@@ -128,6 +138,43 @@ impl GoField {
     }
 }
 
+/// Returns a Go type as `reflect` shows it: each name has the name of its package, not of an import.
+///
+/// `text` is the source text of `package`, where the type is used.
+fn shown(value: &str, package: &str, text: &str) -> String {
+    if let Some(item) = value.strip_prefix("[]") {
+        return format!("[]{}", shown(item, package, text));
+    }
+    if let Some(item) = value.strip_prefix('*') {
+        return format!("*{}", shown(item, package, text));
+    }
+    if let Some((key, item)) = value
+        .strip_prefix("map[")
+        .and_then(|rest| rest.split_once(']'))
+    {
+        let [key, item] = [key, item].map(|value| shown(value, package, text));
+        return format!("map[{key}]{item}");
+    }
+    match value.split_once('.') {
+        Some((import, name)) => format!("{}.{name}", imported(import, text)),
+        None if value == "byte" => "uint8".to_owned(),
+        None if value.starts_with(char::is_lowercase) => value.to_owned(),
+        None => format!("{package}.{value}"),
+    }
+}
+
+/// Returns the name of the package that the source text imports as `import`.
+///
+/// It is the last part of the path, as for all packages that define types of the API.
+fn imported<'a>(import: &'a str, text: &'a str) -> &'a str {
+    let start = format!("{import} \"");
+    let mut paths = text.lines().filter_map(|line| {
+        let path = line.trim().strip_prefix(&start)?;
+        path.strip_suffix('"')?.rsplit('/').next()
+    });
+    paths.next().unwrap_or(import)
+}
+
 /// Returns the field that a line of a Go struct declares, with its protobuf number.
 fn field(line: &str) -> Result<Option<(u32, GoField)>> {
     let Some((declared, tags)) = line.split_once('`') else {
@@ -149,6 +196,10 @@ fn field(line: &str) -> Result<Option<(u32, GoField)>> {
     let mut field = GoField {
         json_name: (!name.is_empty()).then(|| name.to_owned()),
         pointer: declared.last().is_some_and(|value| value.starts_with('*')),
+        value: declared
+            .last()
+            .map_or("", |value| value.trim_start_matches('*'))
+            .to_owned(),
         json_options: json.map(str::to_owned).collect(),
     };
     if declared.len() == 1 && name.is_empty() && !field.has("inline") {

@@ -39,6 +39,10 @@ message Unreached {
 "#;
 
 const GO: &str = r#"
+import (
+	metav1 "k8s.io/m"
+)
+
 type Pod struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -51,8 +55,8 @@ type Pod struct {
 }
 
 type Container struct {
-	Name string `json:"$name" protobuf:"bytes,1,opt,name=name"`
-	Times map[string]Time `json:"times" protobuf:"bytes,2,rep,name=times"`
+	Name *ContainerName `json:"$name" protobuf:"bytes,1,opt,name=name"`
+	Times map[TimeName]metav1.Time `json:"times" protobuf:"bytes,2,rep,name=times"`
 }
 
 type Source struct {
@@ -116,15 +120,15 @@ fn error(proto: &str, go: &str) -> String {
 }
 
 #[test]
-fn reachable_messages_have_numbers_types_and_presence() {
+fn reachable_messages_have_numbers_types_presence_and_go_types() {
     let table = made([(PROTO, GO), (META, META_GO)]).unwrap();
     let rows: Vec<_> = super::super::rows(&table).collect();
     assert_eq!(
         rows,
         [
             "k8s.io.api.x.Container\tobject",
-            "\t1\t$name\tstring\talways",
-            "\t2\ttimes\t{}k8s.io.m.Time\talways",
+            "\t1\t$name\tstring\tnullable\tx.ContainerName",
+            "\t2\ttimes\t{}k8s.io.m.Time\talways\tmap[x.TimeName]m.Time",
             "k8s.io.api.x.Extra\tlist",
             "\t1\titems\t[]string\talways",
             "k8s.io.api.x.Pod\tobject\tv1/Pod",

@@ -4,6 +4,8 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::go_time::{self, GoTime, Layout, date, days_until};
+
 /// Nanoseconds of one second.
 pub(super) const SECOND: i64 = 1_000_000_000;
 
@@ -154,43 +156,13 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Returns the count of days from 1970-01-01 to a date of the Gregorian calendar.
-fn days_until(year: i64, month: i64, day: i64) -> i64 {
-    // Years start in March, so that the leap day is the last day of a year.
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
-}
-
-/// Returns year, month and day of a count of days since 1970-01-01.
-fn date(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
-}
-
 /// Parses a timestamp as Go does with `time.RFC3339`. Returns `None` for other texts.
 pub(super) fn parse_rfc3339(text: &str) -> Option<Timestamp> {
-    let (date, rest) = text.split_at_checked(10)?;
-    let days = parse_days(date)?;
-    let (seconds, nanoseconds, rest) = parse_time(rest.strip_prefix('T')?)?;
-    let offset = parse_offset(rest)?;
-    let seconds = days * 86_400 + seconds - i64::from(offset);
+    let parsed = GoTime::parse(Layout::Rfc3339, text).ok()?;
     Some(Timestamp {
-        seconds,
-        nanoseconds,
-        offset_seconds: offset,
+        seconds: parsed.seconds,
+        nanoseconds: parsed.nanoseconds,
+        offset_seconds: parsed.offset_seconds,
     })
 }
 
@@ -232,59 +204,8 @@ fn parse_days(date: &str) -> Option<i64> {
         digits(&date[8..])?,
     );
     let days = days_until(year, month, day);
-    let is_real = (1..=12).contains(&month) && self::date(days) == (year, month, day);
+    let is_real = (1..=12).contains(&month) && go_time::date(days) == (year, month, day);
     is_real.then_some(days)
-}
-
-/// Returns the seconds, the nanoseconds and the rest of the text.
-fn parse_time(text: &str) -> Option<(i64, u32, &str)> {
-    let (hour, rest) = text.split_once(':')?;
-    let (minute, rest) = rest.split_once(':')?;
-    let (second, rest) = rest.split_at_checked(2)?;
-    let lengths_fit = (1..=2).contains(&hour.len()) && minute.len() == 2;
-    let (hour, minute, second) = (digits(hour)?, digits(minute)?, digits(second)?);
-    if !lengths_fit || hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    let mut nanoseconds = 0;
-    let mut end = 0;
-    if rest.starts_with(['.', ',']) {
-        let fraction = &rest[1..];
-        let length = fraction.bytes().take_while(u8::is_ascii_digit).count();
-        if length == 0 {
-            return None;
-        }
-        let padded: String = fraction[..length]
-            .chars()
-            .chain("000000000".chars())
-            .take(9)
-            .collect();
-        nanoseconds = padded.parse().ok()?;
-        end = 1 + length;
-    }
-    Some((
-        hour * 3600 + minute * 60 + second,
-        nanoseconds,
-        &rest[end..],
-    ))
-}
-
-fn parse_offset(text: &str) -> Option<i32> {
-    if text == "Z" {
-        return Some(0);
-    }
-    let sign = match text.chars().next()? {
-        '+' => 1,
-        '-' => -1,
-        _ => return None,
-    };
-    let (hours, minutes) = text[1..].split_once(':')?;
-    if hours.len() != 2 || minutes.len() != 2 {
-        return None;
-    }
-    let (hours, minutes) = (digits(hours)?, digits(minutes)?);
-    let seconds = i32::try_from(hours * 3600 + minutes * 60).ok()?;
-    (hours <= 24 && minutes <= 60).then_some(sign * seconds)
 }
 
 fn digits(text: &str) -> Option<i64> {

@@ -11,11 +11,11 @@ use std::rc::Rc;
 use serde_json::{Map as JsonMap, Value as Json};
 
 use super::net::Cidr;
-use super::quantity::Quantity;
 use super::semver::Version;
 use super::structural::Schema;
 use super::time::Timestamp;
 use super::url::Url;
+use crate::quantity::Quantity;
 
 mod data;
 

@@ -9,13 +9,14 @@
 //!
 //! A token is not signed, so a client can construct one for any key and revision.
 
+use base64::Engine;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use base64::{DecodeError, Engine};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::go_base64;
 use crate::go_json;
 use crate::object::json_type;
 
@@ -65,9 +66,12 @@ impl ContinueToken {
     ///
     /// Returns Kubernetes' message without the prefix `invalid continue token: ` if the token is malformed.
     pub(crate) fn decode(text: &str) -> Result<ContinueToken, String> {
-        let json = DECODER
-            .decode(text)
-            .map_err(|error| format!("continue key is not valid: {}", no_base64(text, &error)))?;
+        let json = DECODER.decode(text).map_err(|error| {
+            format!(
+                "continue key is not valid: {}",
+                go_base64::message(text, &error)
+            )
+        })?;
         let wire = Wire::parse(&json).map_err(|why| format!("continue key is not valid: {why}"))?;
         if wire.v != VERSION {
             return Err(format!(
@@ -142,17 +146,6 @@ impl Wire {
             start: text("start")?,
         })
     }
-}
-
-/// Returns the error message for invalid base64, in the wording of Go's decoder.
-fn no_base64(text: &str, error: &DecodeError) -> String {
-    let at = match error {
-        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => *at,
-        // The position is the start of the incomplete group of four characters.
-        DecodeError::InvalidLength(length) => length - length % 4,
-        DecodeError::InvalidPadding => text.find('=').unwrap_or(text.len()),
-    };
-    format!("illegal base64 data at input byte {at}")
 }
 
 #[cfg(test)]

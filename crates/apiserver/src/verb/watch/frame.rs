@@ -11,19 +11,27 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
-use crate::kinds::zero;
+
+use crate::kinds::Kind;
 use crate::negotiate::{Encoding, Format, IncludeObject, Representation};
 use crate::protobuf::{self, Schema};
 use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::storage::{Entry, Event, EventType, Shape, TableShape, write_frame};
 use crate::table::Table;
+use crate::typed;
 
 /// Name of the annotation that marks the bookmark after the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// Annotation that Kubernetes adds to each `DaemonSet` that it reads.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// The resources whose replicas are optional, but always set in the type into which Kubernetes converts objects.
+const WITH_REPLICAS: [&str; 3] = ["deployments.apps", "replicasets.apps", "statefulsets.apps"];
 
 /// Encodes the events and bookmarks of one watch.
 pub(crate) struct Framer {
@@ -98,18 +106,7 @@ impl Framer {
             "metadata": metadata,
         });
         let object = match self.representation {
-            Representation::Object => {
-                let mut object = zero::members(&self.resource.kind);
-                let annotations = object.get("metadata").map(|zero| &zero["annotations"]);
-                for (name, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
-                    metadata["annotations"][name] = value.clone();
-                }
-                let api_version = self.resource.kind.api_version();
-                object.insert("apiVersion".to_owned(), json!(api_version));
-                object.insert("kind".to_owned(), json!(self.resource.kind.kind));
-                object.insert("metadata".to_owned(), metadata);
-                Value::Object(object)
-            }
+            Representation::Object => object_without_values(&self.resource.kind, metadata),
             Representation::Metadata => partial,
             Representation::Table(include) => {
                 let mut row = json!({"cells": self.table.empty_cells(), "object": null});
@@ -220,4 +217,22 @@ pub(crate) fn error(error: &ApiError, encoding: Encoding) -> Bytes {
 
 fn line(event_type: &str, object: &Value) -> Bytes {
     format!("{{\"type\":\"{event_type}\",\"object\":{object}}}\n").into()
+}
+
+/// Returns an object of a kind with this metadata, in which no other field is set.
+fn object_without_values(kind: &Kind, mut metadata: Value) -> Value {
+    let group_resource = kind.group_resource();
+    if group_resource == "daemonsets.apps" {
+        metadata["annotations"][TEMPLATE_GENERATION] = json!("0");
+    }
+    let mut object = Map::from_iter([
+        ("apiVersion".to_owned(), json!(kind.api_version())),
+        ("kind".to_owned(), json!(kind.kind)),
+        ("metadata".to_owned(), metadata),
+    ]);
+    if WITH_REPLICAS.contains(&&*group_resource) {
+        object.insert("spec".to_owned(), json!({"replicas": 0}));
+    }
+    typed::complete(kind, &mut object);
+    Value::Object(object)
 }

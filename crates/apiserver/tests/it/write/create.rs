@@ -63,7 +63,6 @@ async fn a_new_object_starts_with_the_status_of_its_kind() {
             "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
             json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}),
         ),
-        ("/api/v1/nodes", json!({"phase": "Bound"})),
     ] {
         let body = json!({"metadata": {"name": "a"}, "status": sent});
         let made = with(&server, "POST", path, &body).await;
@@ -73,6 +72,12 @@ async fn a_new_object_starts_with_the_status_of_its_kind() {
             "{path}"
         );
     }
+    let body = json!({"metadata": {"name": "a"}, "status": sent});
+    let node = with(&server, "POST", "/api/v1/nodes", &body).await;
+    assert_eq!(
+        node.json["status"]["phase"], "Bound",
+        "a kubelet creates its node with a status"
+    );
     let kind = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
     let server = builder().kind(kind).build();
     let widgets = "/apis/example.com/v1/namespaces/default/widgets";

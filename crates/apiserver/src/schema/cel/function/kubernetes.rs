@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::super::cost::Failure;
-use super::super::quantity::Quantity;
 use super::super::semver::Version;
 use super::super::url;
 use super::super::value::{Key, Map, Text, TextKey, Value};
 use super::Outcome;
+use crate::quantity::Quantity;
 
 pub(super) fn call<'a>(name: &str, arguments: &[Value<'a>]) -> Option<Outcome<'a>> {
     match arguments.first() {

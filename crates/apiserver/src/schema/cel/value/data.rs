@@ -3,14 +3,15 @@
 use std::rc::Rc;
 
 use base64::Engine as _;
+use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use base64::{DecodeError, alphabet};
 use serde_json::{Map as JsonMap, Value as Json};
 
 use super::super::escape::unescape;
 use super::super::structural::Schema;
 use super::super::time;
 use super::{List, Map, Text, Value};
+use crate::go_base64;
 
 /// Base64 as Kubernetes decodes the format `byte` in rules: with the alphabet of URLs, although the format requires the
 /// standard one.
@@ -107,22 +108,13 @@ fn string<'a>(text: &'a str, schema: &Schema) -> Result<Value<'a>, String> {
             .map_err(|error| invalid("date-time formatted string", error)),
         "byte" => {
             let bytes = URL_SAFE.decode(text);
-            let bytes =
-                bytes.map_err(|error| invalid("byte formatted string", go_error(&error, text)))?;
+            let bytes = bytes.map_err(|error| {
+                invalid("byte formatted string", go_base64::message(text, &error))
+            })?;
             Ok(Value::Bytes(Rc::from(bytes)))
         }
         _ => Ok(Value::String(Text::Borrowed(text))),
     }
-}
-
-/// Returns Go's message about a text that is not base64.
-fn go_error(error: &DecodeError, text: &str) -> String {
-    let at = match error {
-        DecodeError::InvalidByte(at, _) => *at,
-        // The last group of four characters is not complete.
-        _ => text.len() / 4 * 4,
-    };
-    format!("illegal base64 data at input byte {at}")
 }
 
 /// Returns a field of an object by its identifier, or an entry of a map by its key.

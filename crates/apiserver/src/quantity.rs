@@ -1,11 +1,15 @@
 //! Kubernetes' resource quantities, such as `100m` or `2Gi`.
 //!
-//! A quantity beyond 1.7e29 counts as 1.7e29, while Kubernetes keeps any magnitude.
+//! Guarantees: the accepted texts, the canonical texts and the errors are those of Kubernetes, with one exception:
+//! a quantity beyond 1.7e29 counts as 1.7e29, and is its own canonical text, while Kubernetes keeps any magnitude.
 
 use std::cmp::Ordering;
 
 /// The decimal exponent of the smallest unit.
 const NANO: i32 = -9;
+
+/// The suffixes of the powers of 1000 from -3 on.
+const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 
 const FORMAT_WRONG: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
@@ -14,10 +18,10 @@ const SUFFIX: &str = "unable to parse quantity's suffix";
 
 /// A quantity.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Quantity {
+pub(crate) struct Quantity {
     amount: Amount,
     /// Whether the quantity is a sum or difference. Kubernetes does not compare another value with it.
-    pub(super) is_computed: bool,
+    pub(crate) is_computed: bool,
 }
 
 /// The two forms of an amount in Kubernetes. Only the first form can be an integer.
@@ -28,8 +32,96 @@ enum Amount {
     Nanos(i128),
 }
 
+/// Returns the text that Kubernetes stores for a quantity, such as `1` for `1000m`.
+///
+/// # Errors
+///
+/// Returns the message of Kubernetes about a text that is not a quantity.
+pub(crate) fn canonical(text: &str) -> Result<String, &'static str> {
+    let amount = parse(text)?;
+    let (whole, fraction, suffix) = split(text);
+    let unit = unit(suffix).ok_or(SUFFIX)?;
+    if let Amount::Scaled(_, scale) = amount
+        && is_kept((whole, fraction), unit, scale)
+    {
+        return Ok(text.to_owned());
+    }
+    let (number, exponent) = match amount {
+        Amount::Scaled(value, scale) => (i128::from(value), scale),
+        Amount::Nanos(i128::MAX | i128::MIN) => return Ok(text.to_owned()),
+        Amount::Nanos(nanos) => (nanos, NANO),
+    };
+    let canonical = match unit {
+        Unit::Two(_) => binary(number, exponent),
+        Unit::Ten(_) => None,
+    };
+    let is_exponent = suffix.len() > 1 && suffix.starts_with(['e', 'E']) && !suffix.ends_with('i');
+    let canonical = canonical.or_else(|| decimal(number, exponent, is_exponent));
+    Ok(canonical.unwrap_or_else(|| text.to_owned()))
+}
+
+/// Returns whether Kubernetes keeps a text as it is, because it looks canonical.
+///
+/// So `+3` and `00012` are kept.
+fn is_kept((whole, fraction): (&str, &str), unit: Unit, scale: i32) -> bool {
+    let digits = match whole {
+        "" => format!("0{fraction}"),
+        whole => format!("{whole}{fraction}"),
+    };
+    match unit {
+        Unit::Two(_) => digits.parse().is_ok_and(|value: i64| value % 8 != 0),
+        Unit::Ten(_) => scale % 3 == 0 && !digits.ends_with("000") && !digits.starts_with('0'),
+    }
+}
+
+/// Returns a quantity with a binary suffix, unless it is small or not an integer.
+fn binary(number: i128, exponent: i32) -> Option<String> {
+    let factor = 10_i128.checked_pow(exponent.unsigned_abs())?;
+    let mut number = if exponent < 0 {
+        (number % factor == 0).then_some(number / factor)?
+    } else {
+        number.checked_mul(factor)?
+    };
+    if number.abs() < 1024 {
+        return None;
+    }
+    let mut power = 0;
+    while number % 1024 == 0 {
+        number /= 1024;
+        power += 1;
+    }
+    let suffix = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].get(power)?;
+    Some(format!("{number}{suffix}"))
+}
+
+/// Returns a quantity with a decimal suffix or exponent, or `None` if the number is too large.
+fn decimal(mut number: i128, mut exponent: i32, is_exponent: bool) -> Option<String> {
+    if number == 0 {
+        return Some("0".to_owned());
+    }
+    while number % 10 == 0 {
+        number /= 10;
+        exponent = exponent.checked_add(1)?;
+    }
+    while exponent % 3 != 0 {
+        number = number.checked_mul(10)?;
+        exponent = exponent.checked_sub(1)?;
+    }
+    let suffix = match exponent {
+        0 => String::new(),
+        _ if is_exponent => format!("e{exponent}"),
+        _ => {
+            let index = usize::try_from(exponent / 3 + 3).ok();
+            // Kubernetes shows `1000E` without a suffix.
+            let known = index.and_then(|index| DECIMAL.get(index));
+            known.copied().unwrap_or_default().to_owned()
+        }
+    };
+    Some(format!("{number}{suffix}"))
+}
+
 impl Quantity {
-    pub(super) fn parse(text: &str) -> Result<Quantity, &'static str> {
+    pub(crate) fn parse(text: &str) -> Result<Quantity, &'static str> {
         let amount = parse(text)?;
         let is_computed = false;
         Ok(Quantity {
@@ -38,7 +130,7 @@ impl Quantity {
         })
     }
 
-    pub(super) fn from_integer(value: i64) -> Quantity {
+    pub(crate) fn from_integer(value: i64) -> Quantity {
         let amount = Amount::Scaled(value, 0);
         let is_computed = false;
         Quantity {
@@ -47,15 +139,15 @@ impl Quantity {
         }
     }
 
-    pub(super) fn compare(self, other: Quantity) -> Ordering {
+    pub(crate) fn compare(self, other: Quantity) -> Ordering {
         self.nanos().cmp(&other.nanos())
     }
 
-    pub(super) fn sign(self) -> i64 {
+    pub(crate) fn sign(self) -> i64 {
         i64::try_from(self.nanos().signum()).unwrap_or_default()
     }
 
-    pub(super) fn add(self, other: Quantity) -> Quantity {
+    pub(crate) fn add(self, other: Quantity) -> Quantity {
         let sum = match (self.amount, other.amount) {
             (Amount::Scaled(one, scale), Amount::Scaled(other, other_scale)) => {
                 add_scaled((one, scale), (other, other_scale))
@@ -71,7 +163,7 @@ impl Quantity {
         }
     }
 
-    pub(super) fn negate(self) -> Quantity {
+    pub(crate) fn negate(self) -> Quantity {
         let amount = match self.amount {
             Amount::Scaled(value, scale) => match value.checked_neg() {
                 Some(value) => Amount::Scaled(value, scale),
@@ -83,7 +175,7 @@ impl Quantity {
     }
 
     /// Returns the value if Kubernetes stores it as an integer: not `1000m`.
-    pub(super) fn as_integer(self) -> Option<i64> {
+    pub(crate) fn as_integer(self) -> Option<i64> {
         match self.amount {
             Amount::Scaled(value, scale @ 0..) => scale_up(value, scale),
             _ => None,
@@ -91,7 +183,7 @@ impl Quantity {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "the result is an approximation")]
-    pub(super) fn as_float(self) -> f64 {
+    pub(crate) fn as_float(self) -> f64 {
         let (value, scale) = match self.amount {
             Amount::Scaled(value, scale) => (value as f64, scale),
             Amount::Nanos(nanos) => (nanos as f64, NANO),
@@ -152,9 +244,8 @@ enum Unit {
 }
 
 fn unit(suffix: &str) -> Option<Unit> {
-    let decimal = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
     let binary = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-    if let Some(index) = decimal.iter().position(|one| *one == suffix) {
+    if let Some(index) = DECIMAL.iter().position(|one| *one == suffix) {
         return i32::try_from(index)
             .ok()
             .map(|index| Unit::Ten(index * 3 - 9));
@@ -175,12 +266,7 @@ fn parse(text: &str) -> Result<Amount, &'static str> {
     }
     let is_negative = text.starts_with('-');
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (whole, rest) = split_digits(unsigned);
-    let whole = whole.trim_start_matches('0');
-    let (fraction, suffix) = match rest.strip_prefix('.') {
-        Some(rest) => split_digits(rest),
-        None => ("", rest),
-    };
+    let (whole, fraction, suffix) = split(text);
     let has_digits =
         unsigned.starts_with(|first: char| first.is_ascii_digit()) || !fraction.is_empty();
     let letters = suffix.trim_start_matches(|one| "eEinumkKMGTP".contains(one));
@@ -265,6 +351,17 @@ fn parse_nanos(whole: &str, fraction: &str, unit: Unit) -> i128 {
     }
 }
 
+/// Returns the digits before and after the point, without leading zeros, and the suffix.
+fn split(text: &str) -> (&str, &str, &str) {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (whole, rest) = split_digits(unsigned);
+    let (fraction, suffix) = match rest.strip_prefix('.') {
+        Some(rest) => split_digits(rest),
+        None => ("", rest),
+    };
+    (whole.trim_start_matches('0'), fraction, suffix)
+}
+
 fn split_digits(text: &str) -> (&str, &str) {
     let end = text.find(|one: char| !one.is_ascii_digit());
     text.split_at(end.unwrap_or(text.len()))
@@ -272,7 +369,20 @@ fn split_digits(text: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::Quantity;
+    use super::{Quantity, canonical};
+
+    /// Texts and, after a tab, what `resource.Quantity` writes for them as JSON, or `!` and its error.
+    const CANONICAL: &str = include_str!("quantity/examples.tsv");
+
+    #[test]
+    fn canonical_texts_are_those_of_kubernetes() {
+        for line in CANONICAL.lines() {
+            let (text, expected) = line.split_once('\t').unwrap();
+            let found = canonical(text).unwrap_or_else(|error| format!("!{error}"));
+            assert_eq!(found, expected, "{text}");
+        }
+        assert_eq!(CANONICAL.lines().count(), 1503);
+    }
 
     #[test]
     fn equal_quantities_have_many_texts() {

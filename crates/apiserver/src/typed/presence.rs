@@ -1,0 +1,188 @@
+//! Adds the members that Go writes for fields without a value, and removes those that it omits.
+//!
+//! Guarantees: the members of the result are those of an object that Kubernetes has stored and reads again. So an empty
+//! list is null, because it is absent from the stored protobuf message. The kinds of [`STORED_AS_JSON`] keep it.
+
+use kube_informer_protobuf::{Container, Field, Form, MessageId, Presence, Type};
+use serde_json::{Map, Value, json};
+
+use super::value_type::{Target, ValueType, either, message, type_meta};
+use crate::kinds::Kind;
+
+/// The groups whose objects Kubernetes stores as JSON.
+const STORED_AS_JSON: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
+
+/// Go's zero time in the two forms of times.
+const ZERO_TIMES: [&str; 2] = ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z"];
+
+/// Completes the values of an object.
+#[derive(Clone, Copy)]
+struct Writer {
+    /// Whether an empty list or map is written as such.
+    keeps_empty: bool,
+}
+
+/// Brings an object into the form in which Kubernetes returns it: the metadata, and all of a built-in kind.
+pub(crate) fn complete(kind: &Kind, object: &mut Map<String, Value>) {
+    let keeps_empty = STORED_AS_JSON.contains(&kind.group.as_str());
+    match ValueType::of(kind) {
+        ValueType::Message(id) => Writer { keeps_empty }.members(id, object),
+        _ => {
+            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+                complete_metadata(metadata);
+            }
+        }
+    }
+}
+
+/// Brings the metadata of an object into the form in which Kubernetes returns it.
+pub(crate) fn complete_metadata(metadata: &mut Map<String, Value>) {
+    if let Target::Struct(id) = ValueType::metadata().target() {
+        let keeps_empty = false;
+        Writer { keeps_empty }.members(id, metadata);
+    }
+}
+
+/// Returns what a null in a list or a map is.
+pub(super) fn zero_item(value_type: ValueType) -> Value {
+    match (value_type, value_type.target()) {
+        (_, Target::Bytes) => json!(""),
+        (_, Target::Struct(_)) => json!({}),
+        (ValueType::Item(field), _) => zero(field.value),
+        _ => Value::Null,
+    }
+}
+
+impl Writer {
+    fn members(self, id: MessageId, members: &mut Map<String, Value>) {
+        let message = message(id);
+        for field in &message.fields {
+            if field.is_inline() {
+                if let Type::Message(inner) = field.value {
+                    self.members(inner, members);
+                }
+                continue;
+            }
+            let Some(value) = members.get_mut(field.name) else {
+                if let Some(zero) = self.written(field) {
+                    members.insert(field.name.to_owned(), zero);
+                }
+                continue;
+            };
+            let is_sent = !value.is_null();
+            self.field(field, value);
+            if is_omitted(field, value, is_sent) {
+                members.remove(field.name);
+            } else if !self.keeps_empty && field.container != Container::One && is_empty(value) {
+                *value = Value::Null;
+            }
+        }
+        if message.is_kind {
+            members.retain(|name, value| type_meta(name).is_none() || *value != "");
+        }
+    }
+
+    /// Returns what is written for a field without a value.
+    fn written(self, field: &Field) -> Option<Value> {
+        match (field.presence, field.container) {
+            (Presence::Nullable, _) | (Presence::Always, Container::List | Container::Map) => {
+                Some(Value::Null)
+            }
+            (Presence::Always, Container::One) => Some(self.zero(field.value)),
+            _ => None,
+        }
+    }
+
+    /// Completes the value of a field.
+    fn field(self, field: &Field, value: &mut Value) {
+        match (field.container, &mut *value) {
+            (Container::One, Value::Null) if field.presence == Presence::Always => {
+                *value = self.zero(field.value);
+            }
+            (Container::One, value) => self.value(field.value, value),
+            (Container::List, Value::Array(items)) => {
+                for item in items {
+                    self.value(field.value, item);
+                }
+            }
+            (Container::Map, Value::Object(members)) => {
+                for item in members.values_mut() {
+                    self.value(field.value, item);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn value(self, value_type: Type, value: &mut Value) {
+        let Type::Message(id) = value_type else {
+            return;
+        };
+        match (message(id).form, value) {
+            (Form::Object, Value::Object(members)) => self.members(id, members),
+            (Form::List, value) => {
+                for items in &message(id).fields {
+                    self.field(items, value);
+                }
+            }
+            // The decoder keeps the zero time, because a pointer to it is sent.
+            (Form::Time | Form::MicroTime, value)
+                if ZERO_TIMES.iter().any(|zero| value == zero) =>
+            {
+                *value = Value::Null;
+            }
+            (Form::Either, value @ Value::Object(_)) => self.value(either(id).0.value, value),
+            (Form::Either, value) => self.field(either(id).1, value),
+            _ => {}
+        }
+    }
+
+    fn zero(self, value_type: Type) -> Value {
+        let mut zero = zero(value_type);
+        self.value(value_type, &mut zero);
+        zero
+    }
+}
+
+/// Returns the zero value of a type, without the members of a struct.
+fn zero(value_type: Type) -> Value {
+    let id = match value_type {
+        Type::Bool => return json!(false),
+        Type::Bytes => return Value::Null,
+        Type::Double | Type::Int32 | Type::Int64 => return json!(0),
+        Type::Text => return json!(""),
+        Type::Message(id) => id,
+    };
+    match message(id).form {
+        Form::Object => json!({}),
+        Form::IntOrString => json!(0),
+        Form::Quantity => json!("0"),
+        Form::List => json!([]),
+        Form::Either | Form::Json | Form::MicroTime | Form::Time => Value::Null,
+    }
+}
+
+/// Returns whether Go omits a field. `is_sent` is whether it had a value, which can be null now.
+fn is_omitted(field: &Field, value: &Value, is_sent: bool) -> bool {
+    match field.presence {
+        Presence::Always | Presence::Nullable | Presence::Inline => false,
+        Presence::Sent => !is_sent,
+        Presence::Nonzero => {
+            let is_zero = |value: &Value| match (field.container, field.value) {
+                (Container::One, Type::Message(_)) => false,
+                (Container::One, _) => *value == zero(field.value),
+                _ => false,
+            };
+            value.is_null() || is_empty(value) || is_zero(value)
+        }
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    }
+}

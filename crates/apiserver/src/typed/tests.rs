@@ -1,0 +1,235 @@
+//! Tests of the decoder of typed objects.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::kinds::{Kind, Kinds};
+
+/// Returns what a server stores of a body, or the fault, as `{"value": …, "complaints": …}` or `{"fault": …}`.
+fn outcome(kind: &Kind, body: &str) -> Value {
+    let decoded = read(body.as_bytes(), ValueType::of(kind)).unwrap();
+    if let Some(fault) = decoded.fault {
+        return json!({"fault": fault.message});
+    }
+    let mut object = match decoded.value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    };
+    object.insert("apiVersion".to_owned(), json!(kind.api_version()));
+    object.insert("kind".to_owned(), json!(kind.kind));
+    if object.get("metadata").is_none_or(Value::is_null) {
+        object.insert("metadata".to_owned(), json!({}));
+    }
+    complete(kind, &mut object);
+    let mut outcome = json!({"value": object});
+    let complaints: Vec<String> = decoded.complaints.texts().collect();
+    if !complaints.is_empty() {
+        outcome["complaints"] = json!(complaints);
+    }
+    outcome
+}
+
+/// Returns the path of the first difference between two values, with both values.
+fn difference(ours: &Value, theirs: &Value, path: &str) -> Option<String> {
+    match (ours, theirs) {
+        (Value::Object(ours), Value::Object(theirs)) => {
+            let names = ours.keys().chain(theirs.keys());
+            let mut names = names.map(|name| {
+                let [our, their] = [ours, theirs].map(|members| members.get(name));
+                let path = format!("{path}.{name}");
+                match (our, their) {
+                    (Some(our), Some(their)) => difference(our, their, &path),
+                    (our, their) => Some(format!("{path}: {our:?} instead of {their:?}")),
+                }
+            });
+            names.find_map(|found| found)
+        }
+        (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
+            let mut items = ours.iter().zip(theirs).enumerate();
+            items.find_map(|(at, (our, their))| difference(our, their, &format!("{path}[{at}]")))
+        }
+        _ => (ours != theirs).then(|| format!("{path}: {ours} instead of {theirs}")),
+    }
+}
+
+fn outcome_of(api_version: &str, kind: &str, body: &str) -> Value {
+    let kinds = Kinds::builtin();
+    outcome(kinds.by_kind(api_version, kind).unwrap(), body)
+}
+
+#[test]
+fn the_first_wrong_type_is_reported_unless_a_decoder_of_a_type_fails() {
+    let unmarshal = |what: &str| format!("json: cannot unmarshal {what}");
+    for (body, expected) in [
+        (
+            r#"{"spec":{"hostPID":"x","containers":{}}}"#,
+            unmarshal("string into Go struct field PodSpec.spec.hostPID of type bool"),
+        ),
+        (
+            r#"{"spec":{"containers":[{"ports":[{"protocol":1}]}]}}"#,
+            unmarshal(
+                "number into Go struct field ContainerPort.spec.containers.ports.protocol of type v1.Protocol",
+            ),
+        ),
+        (
+            r#"{"spec":{"volumes":[{"emptyDir":7}]}}"#,
+            unmarshal(
+                "number into Go struct field Volume.spec.volumes.VolumeSource.emptyDir of type v1.EmptyDirVolumeSource",
+            ),
+        ),
+        (
+            r#"{"spec":{"priority":1e3}}"#,
+            unmarshal("number 1e3 into Go struct field PodSpec.spec.priority of type int32"),
+        ),
+        (
+            r#"{"spec":{"hostPID":"x"},"metadata":{"creationTimestamp":"now"}}"#,
+            "parsing time \"now\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"now\" as \"2006\"".to_owned(),
+        ),
+        (
+            r#"{"spec":{"overhead":{"cpu":{}},"hostPID":"x"}}"#,
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'".to_owned(),
+        ),
+    ] {
+        assert_eq!(outcome_of("v1", "Pod", body), json!({"fault": expected}), "{body}");
+    }
+}
+
+#[test]
+fn duplicates_and_nulls_are_those_of_go() {
+    for (body, spec) in [
+        (
+            r#"{"spec":{"hostname":"a","hostname":null,"priority":1,"priority":null}}"#,
+            json!({"containers": null, "hostname": "a"}),
+        ),
+        (
+            r#"{"spec":{"nodeSelector":{"a":"1","b":"1"},"nodeSelector":{"b":null}},"spec":{"hostPID":true}}"#,
+            json!({"containers": null, "nodeSelector": {"a": "1", "b": ""}, "hostPID": true}),
+        ),
+        (
+            r#"{"spec":{"containers":[{"name":"a"},{"name":"b"}],"containers":[{"image":"i"}]}}"#,
+            json!({"containers": [{"name": "a", "image": "i", "resources": {}}]}),
+        ),
+        (
+            r#"{"spec":{"containers":[null],"nodeName":null,"volumes":null,"tolerations":[]}}"#,
+            json!({"containers": [{"name": "", "resources": {}}]}),
+        ),
+    ] {
+        assert_eq!(
+            outcome_of("v1", "Pod", body)["value"]["spec"],
+            spec,
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn unknown_fields_are_kept_only_on_request() {
+    let pod = json!({"spec": {"containers": null, "new": {"a": null}}, "x": 1});
+    let pods = ValueType::named("v1", "Pod");
+    let kept = decode_leniently(pod.clone(), pods);
+    assert_eq!(kept.value, json!({"spec": {"new": {"a": null}}, "x": 1}));
+    let dropped = decode(pod, pods);
+    assert_eq!(dropped.value, json!({"spec": {}}));
+    let texts: Vec<String> = dropped.complaints.texts().collect();
+    assert_eq!(
+        texts,
+        [r#"unknown field "spec.new""#, r#"unknown field "x""#]
+    );
+}
+
+#[test]
+fn only_the_metadata_of_a_custom_object_is_decoded() {
+    let body = r#"{"metadata":{"labels":{},"creationTimestamp":"2026-01-01T01:00:00+01:00","x":1},"spec":{"a":null,"b":[]}}"#;
+    let decoded = read(body.as_bytes(), ValueType::Custom).unwrap();
+    assert_eq!(
+        decoded.value,
+        json!({
+            "metadata": {"labels": {}, "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"a": null, "b": []},
+        })
+    );
+    let wrong = metadata_fault(&json!({"name": 1}));
+    let expected =
+        "json: cannot unmarshal number into Go struct field ObjectMeta.name of type string";
+    assert_eq!(wrong.as_deref(), Some(expected));
+}
+
+#[test]
+fn a_schema_can_be_another_value() {
+    let body = |items: &str| {
+        format!(
+            r#"{{"spec":{{"versions":[{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{items}}}}}]}}}}"#
+        )
+    };
+    let of = |schema: &str| {
+        outcome_of(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            &body(schema),
+        )
+    };
+    let schema = |outcome: &Value| {
+        outcome["value"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+    };
+    let sound = of(
+        r#"{"items":[{"type":"string","x":1}],"additionalProperties":true,"enum":[null,{"a":[]}]}"#,
+    );
+    assert_eq!(
+        schema(&sound),
+        json!({"items": [{"type": "string"}], "additionalProperties": true, "enum": [null, {"a": []}]})
+    );
+    assert_eq!(sound.get("complaints"), None, "as in Kubernetes");
+    assert_eq!(
+        of(r#"{"additionalProperties":1}"#),
+        json!({"fault": "boolean or JSON schema expected"})
+    );
+    let fault = of(r#"{"title":1,"items":{"title":[]}}"#);
+    let place = "JSONSchemaProps.spec.versions.schema.openAPIV3Schema.items.title";
+    let expected =
+        format!("json: cannot unmarshal array into Go struct field {place} of type string");
+    assert_eq!(fault, json!({"fault": expected}));
+}
+
+/// Compares the decoder with Go's for random bodies of all kinds.
+///
+/// The environment variable `OBJECTS` sets the number of bodies, and `SEED` sets the first seed.
+#[test]
+#[ignore = "needs Go"]
+fn random_bodies_are_decoded_as_by_go() {
+    #[expect(clippy::disallowed_methods, reason = "a test has no arguments")]
+    let setting = |name| std::env::var(name).map(|value| value.parse::<u64>().unwrap());
+    let (first, count) = (
+        setting("SEED").unwrap_or(1),
+        setting("OBJECTS").unwrap_or(2_000),
+    );
+    let kinds = Kinds::builtin();
+    let named = |kind: &Kind| format!("{}/{}", kind.api_version(), kind.kind);
+    let mut go = Command::new("go")
+        .args(["run", ".", "bodies", &first.to_string(), &count.to_string()])
+        .args(kinds.iter().map(named))
+        .current_dir(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../verify/encodings/v36"
+        ))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("go is installed");
+    let mut seed = first;
+    let mut different = Vec::new();
+    for line in BufReader::new(go.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        let [name, body, expected] = line.splitn(3, '\t').collect::<Vec<_>>().try_into().unwrap();
+        let kind = kinds.iter().find(|kind| named(kind) == name).unwrap();
+        let expected: Value = serde_json::from_str(expected).unwrap();
+        if let Some(found) = difference(&outcome(kind, body), &expected, "") {
+            different.push(format!("seed {seed}, {name}: {found}"));
+        }
+        seed += 1;
+    }
+    assert!(go.wait().unwrap().success());
+    assert_eq!(seed, first + count);
+    assert!(different.is_empty(), "{}: {different:#?}", different.len());
+}

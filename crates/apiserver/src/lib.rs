@@ -38,6 +38,8 @@
 //! The server decodes an object of a built-in kind as kube-apiserver does, and writes it in the same form: a value of
 //! a wrong type is rejected with Go's message, a null or empty field counts as absent, quantities and times are
 //! canonical, and the fields that Go always writes are always there, such as `resources` of a container.
+//! The defaults of Kubernetes are set, also by direct calls. A new object has the initial `status` of Kubernetes, and a
+//! `status` in the request is dropped except for a node.
 //! The query parameter `fieldValidation` selects how the server reports unknown fields and duplicate members:
 //! `Strict` rejects the request, `Warn` (the default) returns warnings, and `Ignore` reports nothing.
 //! Unknown fields of a request are never stored.
@@ -115,19 +117,15 @@
 //! # What it does not do
 //!
 //! - Values are not validated, except in `metadata`, in `ConfigMap`s and secrets, in definitions, and in objects of
-//!   defined kinds. There is no admission.
+//!   defined kinds.
+//! - There is no admission, except that requests for a new pod set its priority and its tolerations of failing nodes, and
+//!   that a new node has the taint `not-ready`. Claims and volumes have no finalizers, because no controller would
+//!   remove them.
 //! - Nothing is allocated: a `Service` gets no address.
 //! - Apart from the deletion of namespaces and the work for definitions, the server does no work of
 //!   controllers: there is no garbage collection, and a `Deployment` creates no `ReplicaSet`.
 //! - Server-side apply is not supported.
 //! - Access is not restricted until [`Builder::token`] or [`Builder::rules`] configures it.
-//! - Defaults are not set, with these exceptions:
-//!   - a new object has the initial `status` of Kubernetes, and a `status` in the request is dropped except
-//!     for a node;
-//!   - a `Secret` receives a default type, and the values of `stringData` in `data`;
-//!   - a namespace receives its finalizer and label;
-//!   - a definition receives its singular name, list kind, conversion, and the port of its webhook;
-//!   - field selectors apply the default of a field that an object does not set.
 //!
 //! # Limits
 //!

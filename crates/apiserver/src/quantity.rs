@@ -8,6 +8,9 @@ use std::cmp::Ordering;
 /// The decimal exponent of the smallest unit.
 const NANO: i32 = -9;
 
+/// The decimal exponent to which quantities of resources are rounded.
+const MILLI: i32 = -3;
+
 /// The suffixes of the powers of 1000 from -3 on.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 
@@ -55,9 +58,31 @@ pub(crate) fn canonical(text: &str) -> Result<String, &'static str> {
         Unit::Two(_) => binary(number, exponent),
         Unit::Ten(_) => None,
     };
-    let is_exponent = suffix.len() > 1 && suffix.starts_with(['e', 'E']) && !suffix.ends_with('i');
-    let canonical = canonical.or_else(|| decimal(number, exponent, is_exponent));
+    let canonical = canonical.or_else(|| decimal(number, exponent, is_exponent(suffix)));
     Ok(canonical.unwrap_or_else(|| text.to_owned()))
+}
+
+/// Returns the canonical text of a quantity, rounded up to thousandths, or `None` if nothing is to be rounded.
+///
+/// Rounding increases the absolute value.
+pub(crate) fn rounded_up(text: &str) -> Option<String> {
+    let (number, exponent) = match parse(text).ok()? {
+        Amount::Scaled(value, scale) => (i128::from(value), scale),
+        Amount::Nanos(nanos) => (nanos, NANO),
+    };
+    let digits = u32::try_from(MILLI.checked_sub(exponent)?).ok()?;
+    let factor = 10_i128.checked_pow(digits).filter(|factor| *factor > 1)?;
+    let rest = number % factor;
+    if rest == 0 {
+        return None;
+    }
+    let (_, _, suffix) = split(text);
+    let rounded = number / factor + rest.signum();
+    decimal(rounded, MILLI, is_exponent(suffix))
+}
+
+fn is_exponent(suffix: &str) -> bool {
+    suffix.len() > 1 && suffix.starts_with(['e', 'E']) && !suffix.ends_with('i')
 }
 
 /// Returns whether Kubernetes keeps a text as it is, because it looks canonical.

@@ -86,6 +86,7 @@ pub(crate) struct Builtin {
     pub(crate) namespaces: Option<Arc<Resource>>,
     pub(crate) pods: Option<Arc<Resource>>,
     pub(crate) definitions: Option<Arc<Resource>>,
+    pub(crate) priority_classes: Option<Arc<Resource>>,
 }
 
 // === impl Resource ===
@@ -137,6 +138,7 @@ impl Resource {
     /// Returns an error if an embedded object is malformed, or if the defaults are too large.
     pub(crate) fn decode(&self, object: &mut Object) -> Result<Vec<String>, DecodeError> {
         let Some(model) = &self.model else {
+            typed::set_defaults(&self.kind, object.members_mut());
             return Ok(Vec::new());
         };
         model.decode(object.members_mut()).map_err(|why| match why {
@@ -359,6 +361,9 @@ impl Registry {
             pods: self.by_path("", "v1", "pods").cloned(),
             definitions: self
                 .by_path("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+                .cloned(),
+            priority_classes: self
+                .by_path("scheduling.k8s.io", "v1", "priorityclasses")
                 .cloned(),
         }
     }

@@ -9,8 +9,10 @@ mod builtin;
 mod config_data;
 mod config_map;
 pub(crate) mod custom;
+pub(crate) mod daemon_set;
 pub(crate) mod definition;
 mod grace_period;
+mod job;
 pub(crate) mod namespace;
 mod persistent_volume;
 mod pod;
@@ -80,7 +82,7 @@ pub(crate) struct Strategy {
     pub(crate) status_metadata: StatusMetadata,
     /// Whether a client's create request may set `status`.
     pub(crate) keeps_client_status: bool,
-    /// JSON of the `status` that the server sets in a new object without `status`.
+    /// JSON of the `status` that the server sets in a new object without `status`, if it is not one without values.
     pub(crate) initial_status: Option<&'static str>,
     /// Whether writes by methods of [`Server`](crate::Server) are validated too.
     pub(crate) checks_direct_writes: bool,

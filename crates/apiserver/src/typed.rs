@@ -15,12 +15,14 @@ mod trail;
 mod literal;
 mod reader;
 mod presence;
+mod defaults;
 
 use serde::de::DeserializeSeed as _;
 use serde_json::{Value, json};
 
 use crate::field_validation::Complaints;
 
+pub(crate) use defaults::set_defaults;
 pub(crate) use presence::{complete, complete_metadata};
 pub(crate) use trail::Fault;
 pub(crate) use value_type::ValueType;

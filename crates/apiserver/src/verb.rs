@@ -7,6 +7,7 @@
 //!
 //! The `serve` module checks access and applies faults. This module does not.
 
+mod admission;
 pub(crate) mod binding;
 pub(crate) mod create;
 pub(crate) mod definition;

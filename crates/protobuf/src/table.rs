@@ -182,6 +182,11 @@ impl Messages {
         known.copied()
     }
 
+    /// Returns all message definitions, ordered by name.
+    pub fn all(&self) -> &[Message] {
+        &self.all
+    }
+
     /// Returns an iterator over all built-in kinds, as `apiVersion/Kind`, and the indices
     /// of their messages.
     pub fn kinds(&self) -> impl Iterator<Item = (&'static str, MessageId)> {

@@ -1,8 +1,9 @@
 //! Tests of the decoder of typed objects.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 
+use flate2::read::GzDecoder;
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -191,6 +192,32 @@ fn a_schema_can_be_another_value() {
     let expected =
         format!("json: cannot unmarshal array into Go struct field {place} of type string");
     assert_eq!(fault, json!({"fault": expected}));
+}
+
+/// Bodies of random objects, and the objects after Kubernetes 1.36.3 has decoded them, set the defaults of its scheme,
+/// and stored them: apiVersion/Kind, the body and the object in each line, with tabs between.
+const DEFAULTED: &[u8] = include_bytes!("defaults/examples.tsv.gz");
+
+#[test]
+fn defaults_are_those_of_kubernetes() {
+    let kinds = Kinds::builtin();
+    let mut text = String::new();
+    GzDecoder::new(DEFAULTED).read_to_string(&mut text).unwrap();
+    for line in text.lines() {
+        let [name, body, expected] = line.splitn(3, '\t').collect::<Vec<_>>().try_into().unwrap();
+        let (api_version, kind) = name.rsplit_once('/').unwrap();
+        let kind = kinds.by_kind(api_version, kind).unwrap();
+        let decoded = read(body.as_bytes(), ValueType::of(kind)).unwrap();
+        let mut object = decoded.value.as_object().unwrap().clone();
+        object.insert("apiVersion".to_owned(), json!(api_version));
+        object.insert("kind".to_owned(), json!(kind.kind));
+        set_defaults(kind, &mut object);
+        complete(kind, &mut object);
+        let expected: Value = serde_json::from_str(expected).unwrap();
+        let found = difference(&Value::Object(object), &expected, "");
+        assert_eq!(found, None, "{name} {body}");
+    }
+    assert_eq!(text.lines().count(), 328);
 }
 
 /// Compares the decoder with Go's for random bodies of all kinds.

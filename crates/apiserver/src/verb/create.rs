@@ -12,6 +12,7 @@ use std::sync::Arc;
 use parking_lot::MutexGuard;
 use serde_json::json;
 
+use super::admission::admit;
 use super::namespace;
 use super::write::{How, Origin};
 use crate::object::Object;
@@ -46,6 +47,9 @@ pub(crate) fn create(
     let state = shared.lock();
     check_definition(shared, &state, resource, &object)?;
     check_namespace(shared, &state, (resource, place), &object, how)?;
+    if how.origin == Origin::Request {
+        admit(shared, &state, resource, &mut object)?;
+    }
     drop(state);
     let revision = object.text("resourceVersion").to_owned();
     prepare(shared, resource, &mut object, how);
@@ -69,12 +73,12 @@ pub(crate) fn create(
         (state, key)
     };
     let key: Arc<str> = key.into();
-    (resource.strategy.hooks.prepare_create)(&mut object);
-    resource.complete(&mut object);
     if object.text("uid").is_empty() {
         let uid = uid(&mut state.rng);
         object.set_meta("uid", Some(json!(uid)));
     }
+    (resource.strategy.hooks.prepare_create)(&mut object);
+    resource.complete(&mut object);
     if how.dry_run {
         // Kubernetes returns the revision that the client has sent, and stores nothing.
         let revision = revision.parse().unwrap_or(0);

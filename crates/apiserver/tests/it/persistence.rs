@@ -284,7 +284,7 @@ async fn write(server: &Server, writer: usize, seed: u64) {
         // The value is longer than a page of the store, so a partial write is detected.
         let padding = value.to_string().repeat(rng.usize(1..1_000));
         let mut pod = pod(&name);
-        pod["spec"]["priority"] = json!(value);
+        pod["spec"]["terminationGracePeriodSeconds"] = json!(value);
         pod["spec"]["hostname"] = json!(padding);
         say(format!("try {name} {value}"));
         let mut reply = with(server, "PUT", &uri, &pod).await;
@@ -385,7 +385,9 @@ fn kill_in_the_middle(
 /// Asserts that no stored pod is a mixture of two writes, and returns each pod's `spec.priority` by name.
 fn values(server: &Server) -> BTreeMap<String, u64> {
     let whole = |pod: Value| {
-        let value = pod["spec"]["priority"].as_u64().unwrap();
+        let value = pod["spec"]["terminationGracePeriodSeconds"]
+            .as_u64()
+            .unwrap();
         let padding = pod["spec"]["hostname"].as_str().unwrap();
         assert_eq!(padding.replace(&value.to_string(), ""), "", "whole");
         assert!(

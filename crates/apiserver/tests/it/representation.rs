@@ -225,7 +225,7 @@ async fn tables_of_workloads_equal_those_of_kubernetes() {
             "spec": {"replicas": 3, "selector": selector, "template": template},
             "status": {"readyReplicas": 2, "updatedReplicas": 1, "availableReplicas": 2}}),
         json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"},
-            "spec": {"completions": 2, "template": template},
+            "spec": {"completions": 2, "manualSelector": true, "template": template},
             "status": {"succeeded": 1, "startTime": "2027-01-15T07:58:00Z"}}),
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
             "status": {"addresses": [{"type": "InternalIP", "address": "1.2.3.4"}]}}),

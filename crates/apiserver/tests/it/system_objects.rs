@@ -125,7 +125,7 @@ async fn a_seed_replaces_the_system_object_with_its_name() {
     assert_eq!(namespace["metadata"]["labels"]["mine"], "yes");
     let service = server.get("v1", "services", "default/kubernetes").unwrap();
     assert_eq!(service["metadata"]["resourceVersion"], "2");
-    assert_eq!(service["spec"], json!({}));
+    assert_eq!(service["spec"].get("ports"), None);
 }
 
 #[tokio::test(start_paused = true)]

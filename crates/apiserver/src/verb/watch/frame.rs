@@ -21,14 +21,12 @@ use crate::protobuf::{self, Schema};
 use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::storage::{Entry, Event, EventType, Shape, TableShape, write_frame};
+use crate::strategy::daemon_set::TEMPLATE_GENERATION;
 use crate::table::Table;
 use crate::typed;
 
 /// Name of the annotation that marks the bookmark after the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
-
-/// Annotation that Kubernetes adds to each `DaemonSet` that it reads.
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// The resources whose replicas are optional, but always set in the type into which Kubernetes converts objects.
 const WITH_REPLICAS: [&str; 3] = ["deployments.apps", "replicasets.apps", "statefulsets.apps"];

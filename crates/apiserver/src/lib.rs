@@ -121,7 +121,7 @@
 //! - There is no admission, except that requests for a new pod set its priority and its tolerations of failing nodes, and
 //!   that a new node has the taint `not-ready`. Claims and volumes have no finalizers, because no controller would
 //!   remove them.
-//! - Nothing is allocated: a `Service` gets no address.
+//! - A `Service` gets a cluster IP of 10.96.0.0/16 and node ports, but no traffic is forwarded. Only IPv4 is available.
 //! - Apart from the deletion of namespaces and the work for definitions, the server does no work of
 //!   controllers: there is no garbage collection, and a `Deployment` creates no `ReplicaSet`.
 //! - Server-side apply is not supported.

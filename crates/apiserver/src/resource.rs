@@ -96,6 +96,11 @@ impl Resource {
         self.kind.scope == Scope::Namespaced
     }
 
+    /// Returns whether this is the built-in resource `services`.
+    pub(crate) fn is_services(&self) -> bool {
+        !self.kind.custom && self.kind.group.is_empty() && self.kind.plural == "services"
+    }
+
     pub(crate) fn serves(&self, verb: &str) -> bool {
         self.kind.verbs.iter().any(|served| served == verb)
     }

@@ -23,6 +23,7 @@ pub(crate) mod patch;
 mod put;
 pub(crate) mod scale;
 mod sent;
+mod service_address;
 mod show;
 pub(crate) mod update;
 pub(crate) mod watch;

@@ -15,7 +15,7 @@ mod workload;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use kube_informer_protobuf::{Container, Form, MessageId, Messages, Presence, Type};
+use kube_informer_protobuf::{Container, Field, Form, MessageId, Messages, Presence, Type};
 use serde_json::{Map, Value};
 
 use super::value_type::{ValueType, message};
@@ -190,7 +190,7 @@ fn set(id: MessageId, members: &mut Members) {
             }
             continue;
         };
-        if *Messages::v1_36().go_type(field) == *"v1.ResourceList" {
+        if is_resource_list(field, inner) {
             round_up(value);
         }
         match (field.container, value) {
@@ -208,6 +208,13 @@ fn set(id: MessageId, members: &mut Members) {
             _ => {}
         }
     }
+}
+
+/// Returns whether a field is a map of quantities with the type `ResourceList`.
+fn is_resource_list(field: &Field, inner: MessageId) -> bool {
+    field.container == Container::Map
+        && message(inner).form == Form::Quantity
+        && Messages::v1_36().go_type(field) == "v1.ResourceList"
 }
 
 fn set_value(id: MessageId, value: &mut Value) {

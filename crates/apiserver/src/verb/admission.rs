@@ -70,11 +70,19 @@ pub(super) fn admit_update(resource: &Resource, old: &Object, new: &mut Object) 
         return;
     }
     let mut spec = new.part("spec");
-    if let (Some(members), Some(old)) = (spec.as_object_mut(), old.get("spec")) {
-        tolerate_failures(members);
+    let old = old.get("spec").and_then(Value::as_object);
+    if let (Some(members), Some(old)) = (spec.as_object_mut(), old) {
+        // A pod of a direct call was not admitted, and an update without a change must not change it.
+        if [NOT_READY, UNREACHABLE]
+            .iter()
+            .all(|key| tolerates(old, key))
+        {
+            tolerate_failures(members);
+        }
         for name in ["priority", "preemptionPolicy"] {
-            if members.get(name).is_none_or(Value::is_null) && !old[name].is_null() {
-                members.insert(name.to_owned(), old[name].clone());
+            let of_old = old.get(name).filter(|value| !value.is_null());
+            if let (None | Some(Value::Null), Some(value)) = (members.get(name), of_old) {
+                members.insert(name.to_owned(), value.clone());
             }
         }
     }
@@ -89,20 +97,13 @@ fn list<'a>(members: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut V
     list.as_array_mut()
 }
 
+/// Adds the tolerations of failing nodes that a pod does not have.
 fn tolerate_failures(spec: &mut Map<String, Value>) {
-    let Some(tolerations) = list(spec, "tolerations") else {
-        return;
-    };
-    let is_any = |value: &Value, wanted: &str| {
-        value
-            .as_str()
-            .is_none_or(|text| text.is_empty() || text == wanted)
-    };
     for key in [NOT_READY, UNREACHABLE] {
-        let tolerates = |toleration: &Value| {
-            is_any(&toleration["key"], key) && is_any(&toleration["effect"], "NoExecute")
-        };
-        if !tolerations.iter().any(tolerates) {
+        if tolerates(spec, key) {
+            continue;
+        }
+        if let Some(tolerations) = list(spec, "tolerations") {
             tolerations.push(json!({
                 "key": key,
                 "operator": "Exists",
@@ -111,6 +112,17 @@ fn tolerate_failures(spec: &mut Map<String, Value>) {
             }));
         }
     }
+}
+
+/// Returns whether a pod tolerates that it is evicted because of a taint.
+fn tolerates(spec: &Map<String, Value>, key: &str) -> bool {
+    let is_any = |value: &Value, wanted: &str| {
+        let text = value.as_str();
+        text.is_none_or(|text| text.is_empty() || text == wanted)
+    };
+    let tolerations = spec.get("tolerations").and_then(Value::as_array);
+    let mut tolerations = tolerations.into_iter().flatten();
+    tolerations.any(|one| is_any(&one["key"], key) && is_any(&one["effect"], "NoExecute"))
 }
 
 fn add_taint(spec: &mut Value) {

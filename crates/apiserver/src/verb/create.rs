@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::admission::admit;
 use super::namespace;
+use super::service_address;
 use super::write::{How, Origin};
 use crate::object::Object;
 use crate::resource::Resource;
@@ -78,6 +79,9 @@ pub(crate) fn create(
         object.set_meta("uid", Some(json!(uid)));
     }
     (resource.strategy.hooks.prepare_create)(&mut object);
+    if resource.is_services() {
+        service_address::allocate(&state, resource, &mut object)?;
+    }
     resource.complete(&mut object);
     if how.dry_run {
         // Kubernetes returns the revision that the client has sent, and stores nothing.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::admission::admit_update;
+use super::service_address;
 use super::write::{How, Origin, Step, Subject, not_stored, replace};
 use crate::metadata::Function;
 use crate::object::Object;
@@ -56,6 +57,9 @@ pub(crate) fn change(
         check_revision(subject, &entry, &sent, how.part)?;
         if how.origin == Origin::Request && how.part == Part::Main {
             admit_update(resource, &old, &mut sent);
+        }
+        if how.part == Part::Main && resource.is_services() {
+            service_address::reallocate(&shared.lock(), resource, &old, &mut sent)?;
         }
         let (new, link) = merge(subject, &old, sent, how)?;
         let removes = old.is_deleting() && grace_is_over(&old) && is_released(resource, &new);

@@ -303,7 +303,7 @@ async fn tables_of_services_storage_and_events_equal_those_of_kubernetes() {
     expect![[r#"
         Name | Type | Cluster-IP | External-IP | Port(s) | Age | Selector
         kubernetes | ClusterIP | 10.96.0.1 | <none> | 443/TCP | 0s | <none>
-        s | LoadBalancer | 10.0.0.1 | 1.2.3.4,h.x,9.9.9.9 | 80:30080/TCP,53/UDP | 0s | a=b
+        s | LoadBalancer | 10.0.0.1 | 1.2.3.4,h.x,9.9.9.9 | 80:30080/TCP,53:30000/UDP | 0s | a=b
         Name | Endpoints | Age
         e | 1.1.1.1:80,1.1.1.2:80,1.1.1.1:81 + 1 more... | 0s
         kubernetes | 192.0.2.1:6443 | 0s

@@ -36,6 +36,7 @@ mod protobuf_response;
 mod representation;
 mod request_log;
 mod secrets;
+mod services;
 mod shared_bytes;
 mod strategic;
 mod system_objects;

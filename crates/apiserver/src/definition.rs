@@ -16,7 +16,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::kinds::{DefinitionState, Kind, PrinterColumn, ScalePaths, Scope, Subresource};
+use crate::kinds::{DefinitionState, Kind, PrinterColumn, ScalePaths, Scope, Subresource, version};
 use crate::resource::Defined;
 use crate::schema::{Model, Schema, Stored};
 use crate::selector::SelectableField;
@@ -70,6 +70,8 @@ struct Version {
     served: bool,
     #[serde(default)]
     storage: bool,
+    deprecated: Option<bool>,
+    deprecation_warning: Option<String>,
     schema: Option<Validation>,
     subresources: Option<Subresources>,
     additional_printer_columns: Option<Vec<Value>>,
@@ -246,6 +248,27 @@ impl Definition {
         }
     }
 
+    /// Returns the warning in each response about a version, if it is deprecated.
+    fn deprecation(&self, version: &Version) -> Option<String> {
+        if version.deprecated != Some(true) {
+            return None;
+        }
+        if let Some(warning) = &version.deprecation_warning {
+            return Some(warning.clone());
+        }
+        let (group, kind) = (&self.spec.group, &self.status.accepted_names.kind);
+        let warning = format!("{group}/{} {kind} is deprecated", version.name);
+        let others = self.spec.versions.iter().filter(|other| {
+            let is_better = version::compare(&other.name, &version.name).is_lt();
+            other.served && other.deprecated != Some(true) && is_better
+        });
+        let best = others.min_by(|one, other| version::compare(&one.name, &other.name));
+        Some(match best {
+            Some(best) => format!("{warning}; use {group}/{} {kind}", best.name),
+            None => warning,
+        })
+    }
+
     /// Returns whether the definition is being deleted, so that no object can be created.
     pub(crate) fn is_terminating(&self) -> bool {
         self.status.is_true("Terminating")
@@ -279,6 +302,7 @@ impl Definition {
             scope,
         );
         kind.storage_version_hash = version.storage.then(|| storage_version_hash(&kind));
+        kind.deprecation = self.deprecation(version).map(Into::into);
         kind.singular.clone_from(&names.singular);
         kind.list_kind.clone_from(&names.list_kind);
         kind.short_names = names.short_names.clone().unwrap_or_default();

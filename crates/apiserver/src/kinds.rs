@@ -9,6 +9,7 @@
 //! - [`Kinds::builtin`] contains the kinds that an API server of the pinned version serves without
 //!   `--runtime-config`.
 
+mod deprecation;
 pub(crate) mod schema;
 pub(crate) mod version;
 
@@ -81,6 +82,8 @@ pub struct Kind {
     pub(crate) storage_version_hash: Option<String>,
     /// State of the `CustomResourceDefinition` that adds the kind; `None` if no definition adds the kind.
     pub(crate) definition: Option<DefinitionState>,
+    /// The warning in each response about the kind, if its version is deprecated.
+    pub(crate) deprecation: Option<Arc<str>>,
     /// Paths of the fields that the subresource `scale` reads and changes, from the kind's
     /// `CustomResourceDefinition`. `None` if no definition of the kind has such paths.
     pub(crate) scale: Option<ScalePaths>,
@@ -201,6 +204,7 @@ impl Kind {
             custom: true,
             storage_version_hash: None,
             definition: None,
+            deprecation: None,
             scale: None,
             columns: Arc::default(),
         }
@@ -302,6 +306,7 @@ impl Kind {
             custom: false,
             storage_version_hash: (hash != "-").then(|| hash.to_owned()),
             definition: None,
+            deprecation: deprecation::of(group, kind),
             scale: None,
             columns: Arc::default(),
         })

@@ -88,6 +88,11 @@ impl Call {
     /// deletion of a collection stops if the future is dropped, but the deletion of a namespace is still
     /// completed.
     pub(crate) async fn answer(self) -> Result<Reply, ApiError> {
+        if let Destination::Resource(target) = &self.destination
+            && let Some(warning) = &target.resource.kind.deprecation
+        {
+            self.warnings.add(warning.to_string());
+        }
         match &self.destination {
             Destination::Resource(target) if self.verb.is_write() => {
                 let before = self.shared.before_write();

@@ -363,6 +363,15 @@ func (c *rawClient) send(method, path, contentType string, body []byte) map[stri
 	}
 	var object map[string]any
 	must(c.t, json.Unmarshal(text, &object))
+	if uid, found := unique(object, "metadata", "uid"); found {
+		// The labels and the selector of a job have its uid.
+		text = bytes.ReplaceAll(text, []byte(uid), []byte("uid"))
+	}
+	if address, found := unique(object, "spec", "clusterIP"); found && address != "None" {
+		text = bytes.ReplaceAll(text, []byte(address), []byte("address"))
+	}
+	object = nil
+	must(c.t, json.Unmarshal(text, &object))
 	if metadata, found := object["metadata"].(map[string]any); found {
 		// These values differ in each response.
 		delete(metadata, "uid")
@@ -376,6 +385,13 @@ func (c *rawClient) send(method, path, contentType string, body []byte) map[stri
 		sortRandomOrders(object)
 	}
 	return object
+}
+
+// unique returns a text of an object that differs in each response.
+func unique(object map[string]any, part, member string) (string, bool) {
+	members, _ := object[part].(map[string]any)
+	text, _ := members[member].(string)
+	return text, text != ""
 }
 
 // sortRandomOrders sorts the validation errors of a response, and the rules of a user. Their order differs
@@ -444,6 +460,9 @@ func withValidKeys(object runtime.Object) {
 	case *corev1.ConfigMap:
 		object.Data = renamed(object.Data, "t")
 		object.BinaryData = renamed(object.BinaryData, "b")
+	case *corev1.Pod:
+		// The server computes these, and rejects other values.
+		object.Spec.Priority, object.Spec.PriorityClassName, object.Spec.PreemptionPolicy = nil, "", nil
 	case *corev1.Secret:
 		object.Type = corev1.SecretTypeOpaque
 		object.Data = renamed(object.Data, "d")

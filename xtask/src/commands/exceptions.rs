@@ -72,6 +72,7 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 11] = [
             "cargo xtask conformance requests --seeds 7..8 --print",
             "cargo xtask conformance oracle --seeds 1..20001 --component workqueue --counts",
             "OBJECTS=100000 cargo test --release --package kube-informer-protobuf --lib -- --ignored",
+            "OBJECTS=100000 cargo test --release --package kube-informer-apiserver --lib -- --ignored random_",
             "cargo xtask fuzz",
             "cargo xtask fuzz watch list --runs 1000000 --seed 5",
             "cargo xtask fuzz --time 600 --fresh \"$(date)\"",

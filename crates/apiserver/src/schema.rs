@@ -22,6 +22,7 @@ mod outcome;
 mod place;
 mod shape;
 mod validate;
+mod walk;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::Schema;
 use super::outcome::{ErrorList, shown};
+use super::walk::{Visited, Walk};
 use crate::metadata::MetadataRules;
 use crate::name_syntax::{NameRule, dns_1035_faults};
 use crate::object::Object;
@@ -169,101 +170,68 @@ impl Coercion {
 
 /// Returns the errors of the embedded objects in an object.
 pub(super) fn validate(schema: &Schema, object: &Map<String, Value>) -> Vec<FieldError> {
-    let mut check = Check::default();
-    check.members(schema, object);
-    check.errors.into()
+    let mut errors = ErrorList::default();
+    Walk::new(String::new(), check(&mut errors)).object(schema, object);
+    errors.into()
 }
 
 /// Returns the errors of the embedded objects in a value. `path` is the path of the value.
 pub(super) fn validate_value(schema: &Schema, value: &Value, path: String) -> Vec<FieldError> {
-    let errors = ErrorList::default();
-    let mut check = Check { path, errors };
-    check.value(schema, value);
-    check.errors.into()
+    let mut errors = ErrorList::default();
+    Walk::new(path, check(&mut errors)).value(schema, value);
+    errors.into()
 }
 
-#[derive(Default)]
-struct Check {
-    /// Path of the current value.
-    path: String,
-    errors: ErrorList,
+/// Returns a function that adds the errors of the embedded objects that it visits.
+fn check(errors: &mut ErrorList) -> impl FnMut(&Schema, Visited<'_>, &str) -> bool {
+    |schema, visited, path| {
+        if let Visited::Object(members) = visited
+            && schema.embeds
+        {
+            validate_one(members, path, errors);
+        }
+        !errors.is_full()
+    }
 }
 
-impl Check {
-    fn below(&mut self, step: &str, go: impl FnOnce(&mut Check)) {
-        let length = self.path.len();
-        self.path.push_str(step);
-        go(self);
-        self.path.truncate(length);
-    }
-
-    fn members(&mut self, schema: &Schema, members: &Map<String, Value>) {
-        if schema.embeds {
-            self.resource(members);
-        }
-        for (name, value) in members {
-            if let Some((below, step)) = schema.step(name, &self.path) {
-                self.below(&step, |this| this.value(below, value));
+/// Validates one embedded object (`validateEmbeddedResource`).
+fn validate_one(members: &Map<String, Value>, path: &str, errors: &mut ErrorList) {
+    for name in ["apiVersion", "kind"] {
+        let field = child(path, name);
+        match members.get(name) {
+            None => errors.push(FieldError::required(field, "")),
+            Some(Value::String(text)) => {
+                if let Some(why) = type_fault(name, text) {
+                    errors.push(FieldError::invalid(field, Quoted(text), &why));
+                }
+            }
+            Some(other) => {
+                errors.push(FieldError::invalid(field, shown(other), "must be a string"));
             }
         }
     }
-
-    fn value(&mut self, schema: &Schema, value: &Value) {
-        if self.errors.is_full() {
-            return;
-        }
-        match value {
-            Value::Object(members) => self.members(schema, members),
-            Value::Array(items) => {
-                let Some(below) = &schema.items else { return };
-                for (at, item) in items.iter().enumerate() {
-                    self.below(&format!("[{at}]"), |this| this.value(below, item));
-                }
-            }
-            _ => {}
-        }
+    let Some(metadata) = members.get("metadata") else {
+        return;
+    };
+    let field = child(path, "metadata");
+    if let Some(why) = typed::metadata_fault(metadata) {
+        errors.push(FieldError::invalid(field, shown(metadata), &why));
+        return;
     }
-
-    /// Validates one embedded object (`validateEmbeddedResource`).
-    fn resource(&mut self, members: &Map<String, Value>) {
-        let Check { path, errors } = self;
-        for name in ["apiVersion", "kind"] {
-            let field = child(path, name);
-            match members.get(name) {
-                None => errors.push(FieldError::required(field, "")),
-                Some(Value::String(text)) => {
-                    if let Some(why) = type_fault(name, text) {
-                        errors.push(FieldError::invalid(field, Quoted(text), &why));
-                    }
-                }
-                Some(other) => {
-                    errors.push(FieldError::invalid(field, shown(other), "must be a string"));
-                }
-            }
-        }
-        let Some(metadata) = members.get("metadata") else {
-            return;
-        };
-        let field = child(path, "metadata");
-        if let Some(why) = typed::metadata_fault(metadata) {
-            errors.push(FieldError::invalid(field, shown(metadata), &why));
-            return;
-        }
-        let alone = Map::from_iter([("metadata".to_owned(), metadata.clone())]);
-        let mut object = Object::stored(alone);
-        if object.text("name").is_empty() {
-            object.set_meta("name", Some(Value::from("fakename")));
-        }
-        let rules = MetadataRules {
-            names: NameRule::PathSegment,
-            ..MetadataRules::GENERIC
-        };
-        for error in rules.check_new(&object) {
-            errors.push(FieldError {
-                field: child(path, &error.field).into(),
-                ..error
-            });
-        }
+    let alone = Map::from_iter([("metadata".to_owned(), metadata.clone())]);
+    let mut object = Object::stored(alone);
+    if object.text("name").is_empty() {
+        object.set_meta("name", Some(Value::from("fakename")));
+    }
+    let rules = MetadataRules {
+        names: NameRule::PathSegment,
+        ..MetadataRules::GENERIC
+    };
+    for error in rules.check_new(&object) {
+        errors.push(FieldError {
+            field: child(path, &error.field).into(),
+            ..error
+        });
     }
 }
 

@@ -145,7 +145,7 @@ impl Shared {
         let undone = state.storage.keys_after(revision);
         change(&mut state)?;
         let error = ApiError::not_stored("the store was restored to an older revision");
-        state.pending.fail(undone, &error);
+        state.fail_pending(undone, &error);
         let corrections = state.corrections();
         drop(state);
         match disk.write(&corrections, revision, &self.registry()) {
@@ -184,7 +184,7 @@ impl Shared {
                 tracing::error!(%error, "failed to store writes");
                 let touched = batch.writes.iter();
                 let touched = touched.map(|write| (write.collection, Arc::clone(&write.key)));
-                self.lock().pending.fail(touched, error);
+                self.lock().fail_pending(touched, error);
             }
         }
         Some(Flushed { batch, outcome })

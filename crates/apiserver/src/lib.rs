@@ -122,6 +122,7 @@
 //!   that a new node has the taint `not-ready`. Claims and volumes have no finalizers, because no controller would
 //!   remove them.
 //! - A `Service` gets a cluster IP of 10.96.0.0/16 and node ports, but no traffic is forwarded. Only IPv4 is available.
+//!   A direct call gives a `Service` what it lacks, and checks nothing.
 //! - Apart from the deletion of namespaces and the work for definitions, the server does no work of
 //!   controllers: there is no garbage collection, and a `Deployment` creates no `ReplicaSet`.
 //! - Server-side apply is not supported.
@@ -212,6 +213,7 @@ mod request_log;
 
 // Storage: objects, their history, and the watch caches.
 mod storage;
+mod services;
 mod watch_cache;
 
 // The memory of bodies, and the faults that change bodies.

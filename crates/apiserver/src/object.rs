@@ -95,6 +95,15 @@ impl Object {
         part.cloned().unwrap_or_else(|| json!({}))
     }
 
+    /// Returns a copy of a member as [`Object::part`] does, or `None` if the member has another type.
+    ///
+    /// Only direct calls can store such a member, and it is kept as it is.
+    pub(crate) fn sound_part(&self, member: &str) -> Option<Value> {
+        let is_sound = |part: &Value| part.is_object() || part.is_null();
+        let is_sound = self.get(member).is_none_or(is_sound);
+        is_sound.then(|| self.part(member))
+    }
+
     /// Sets a member of the object, or removes the member if `value` is `None`.
     pub(crate) fn set(&mut self, member: &str, value: Option<Value>) {
         match value {

@@ -23,6 +23,7 @@ use crate::fault::Switchboard;
 use crate::request_log::Recorder;
 use crate::resource::{Builtin, CollectionId, Defined, Registry, Resource};
 use crate::response_budget::ResponseBudget;
+use crate::services::Allocated;
 use crate::status::ApiError;
 use crate::storage::{
     Compacted, Disk, Entry, Event, OBJECT_BYTES_MAX, Pending, Remaining, Storage, Write,
@@ -95,6 +96,8 @@ pub(crate) struct State {
     pub(crate) caches: Vec<Cache>,
     pub(crate) rng: fastrand::Rng,
     last_watcher: u64,
+    /// What the newest services have, or `None` if it was not needed yet.
+    allocated: Option<Allocated>,
 }
 
 // === impl Settings ===
@@ -133,6 +136,7 @@ impl Shared {
                 caches,
                 rng: fastrand::Rng::with_seed(seed),
                 last_watcher: 0,
+                allocated: None,
             }),
             revision: watch::Sender::new(0),
         }
@@ -182,6 +186,9 @@ impl Shared {
         new: Option<Arc<Entry>>,
     ) {
         let collection = resource.collection;
+        if resource.is_services() {
+            state.follow_service(resource, key, new.as_deref());
+        }
         if self.disk.get().is_none() {
             return self.publish(state, collection, key, new);
         }
@@ -343,6 +350,7 @@ impl Shared {
         }
         let restored = state.storage.restore(revision);
         restored.map_err(|Compacted| ApiError::list_too_old())?;
+        state.allocated = None;
         self.follow_all_definitions(state);
         self.revision.send_replace(revision);
         Ok(())
@@ -410,6 +418,33 @@ impl State {
         let stored = self.storage.below(collection, prefix).filter(settled);
         let accepted = self.pending.below(collection, prefix);
         stored.chain(accepted.filter_map(|(_, accepted)| accepted.entry.as_ref()))
+    }
+
+    /// Returns what the newest accepted services have.
+    pub(crate) fn allocated(&mut self, services: &Resource) -> &Allocated {
+        let allocated = self
+            .allocated
+            .take()
+            .unwrap_or_else(|| Allocated::of(services, self.newest_below(services.collection, "")));
+        self.allocated.insert(allocated)
+    }
+
+    fn follow_service(&mut self, services: &Resource, key: &str, new: Option<&Entry>) {
+        if let Some(mut allocated) = self.allocated.take() {
+            let old = self.newest(services.collection, key);
+            allocated.follow(services, old.map(|old| &**old), new);
+            self.allocated = Some(allocated);
+        }
+    }
+
+    /// Drops all accepted writes that are not durable, as [`Pending::fail`] does.
+    pub(crate) fn fail_pending(
+        &mut self,
+        touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,
+        error: &ApiError,
+    ) {
+        self.pending.fail(touched, error);
+        self.allocated = None;
     }
 
     pub(crate) fn watches(&self) -> usize {

@@ -17,6 +17,7 @@ pub(crate) mod namespace;
 mod persistent_volume;
 mod pod;
 mod secret;
+mod service;
 mod update_checks;
 
 use jiff::Timestamp;

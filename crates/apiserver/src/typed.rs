@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::field_validation::Complaints;
 
-pub(crate) use defaults::set_defaults;
+pub(crate) use defaults::{is_external, set_defaults};
 pub(crate) use presence::{complete, complete_metadata};
 pub(crate) use trail::Fault;
 pub(crate) use value_type::ValueType;

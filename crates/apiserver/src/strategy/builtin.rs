@@ -7,7 +7,7 @@
 use super::update_checks::with_updates;
 use super::{
     StatusMetadata, Strategy, config_map, daemon_set, definition, job, namespace,
-    persistent_volume, pod, secret,
+    persistent_volume, pod, secret, service,
 };
 use crate::columns;
 use crate::metadata::MetadataRules;
@@ -31,7 +31,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("resourcequotas", Strategy { returns_deleted: true, ..Strategy::BUILTIN }),
     ("secrets", Strategy { fields: field::SECRET, columns: columns::SECRETS, hooks: secret::HOOKS, ..Strategy::BUILTIN }),
     ("serviceaccounts", Strategy { returns_deleted: true, ..Strategy::BUILTIN }),
-    ("services", Strategy { creates_on_update: true, returns_deleted: true, metadata: MetadataRules::of(Label), stored_at: Some("services/specs"), fields: field::SERVICE, columns: columns::SERVICES, ..Strategy::BUILTIN }),
+    ("services", Strategy { creates_on_update: true, returns_deleted: true, metadata: MetadataRules::of(Label), stored_at: Some("services/specs"), fields: field::SERVICE, columns: columns::SERVICES, hooks: service::HOOKS, ..Strategy::BUILTIN }),
     ("mutatingadmissionpolicies.admissionregistration.k8s.io", Strategy { metadata: MetadataRules::GENERIC, counts_generations: true, requires_revision: true, ..Strategy::BUILTIN }),
     ("mutatingadmissionpolicybindings.admissionregistration.k8s.io", Strategy { metadata: MetadataRules::GENERIC, counts_generations: true, requires_revision: true, ..Strategy::BUILTIN }),
     ("mutatingwebhookconfigurations.admissionregistration.k8s.io", Strategy { metadata: MetadataRules::GENERIC, counts_generations: true, requires_revision: true, ..Strategy::BUILTIN }),

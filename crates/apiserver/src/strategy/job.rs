@@ -14,10 +14,12 @@ pub(super) const HOOKS: Hooks = Hooks {
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 
 fn select_pods(job: &mut Object) {
-    let mut spec = job.part("spec");
-    if spec["manualSelector"] == true {
+    let Some(mut spec) = job
+        .sound_part("spec")
+        .filter(|spec| spec["manualSelector"] != true)
+    else {
         return;
-    }
+    };
     let (name, uid) = (job.text("name").to_owned(), job.text("uid").to_owned());
     let of_job = [
         ("batch.kubernetes.io/job-name", &name),

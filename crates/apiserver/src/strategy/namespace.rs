@@ -94,7 +94,9 @@ pub(crate) fn finalizers(namespace: &Object) -> Vec<String> {
 
 /// Sets `spec.finalizers` of a namespace, or removes the member if `finalizers` is empty.
 pub(crate) fn set_finalizers(namespace: &mut Object, finalizers: &[String]) {
-    let mut spec = namespace.part("spec");
+    let Some(mut spec) = namespace.sound_part("spec") else {
+        return;
+    };
     spec["finalizers"] = json!(finalizers);
     if let (true, Some(spec)) = (finalizers.is_empty(), spec.as_object_mut()) {
         spec.remove("finalizers");

@@ -37,12 +37,9 @@ fn prepare_update(new: &mut Object, old: &Object, part: Part) {
         return;
     }
     let class = |pod: &Object| Some(pod.get("status")?.get("qosClass")?.clone());
-    // The type of the status is not checked, and only an object has members.
-    let has_members = new
-        .get("status")
-        .is_none_or(|status| status.is_object() || status.is_null());
-    if let (true, None, Some(class)) = (has_members, class(new), class(old)) {
-        let mut status = new.part("status");
+    if let (None, Some(class), Some(mut status)) =
+        (class(new), class(old), new.sound_part("status"))
+    {
         status["qosClass"] = class;
         new.set("status", Some(status));
     }
@@ -101,8 +98,6 @@ fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod
 }
 
 /// Returns the QoS class of a pod.
-///
-/// Quantities are compared as text, so `1` and `1000m` differ.
 fn quality_of_service(pod: &Object) -> &'static str {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let containers = ["initContainers", "containers"]

@@ -22,6 +22,8 @@ use super::value_type::{ValueType, message};
 use crate::kinds::Kind;
 use crate::quantity;
 
+pub(crate) use self::core::is_external;
+
 type Members = Map<String, Value>;
 
 /// Sets defaults that depend on other fields.

@@ -80,7 +80,7 @@ pub(crate) fn create(
     }
     (resource.strategy.hooks.prepare_create)(&mut object);
     if resource.is_services() {
-        service_address::allocate(&state, resource, &mut object)?;
+        service_address::allocate(&mut state, resource, &mut object, how.origin)?;
     }
     resource.complete(&mut object);
     if how.dry_run {

@@ -3,59 +3,66 @@
 //! The cluster has one family of addresses, IPv4. The rules are those of `registry/core/service` in Kubernetes, with one
 //! difference: a cluster IP that a client sets can be outside of the range.
 //!
-//! Guarantees: a new service has an address that no other service has. An address that a change needs is chosen by the uid
-//! of the service, so two concurrent changes of services practically never choose the same one.
+//! Guarantees:
+//! - no two services have the same address or node port, unless direct calls have set them. The functions get the locked
+//!   state, and the caller stores the service before it unlocks the state;
+//! - a direct call only receives what its service lacks. It is not checked, and an ill-typed service is left as it is.
 
-use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+mod ports;
+mod used;
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
+use super::write::Origin;
 use crate::go_json::to_text;
 use crate::object::Object;
 use crate::resource::Resource;
+use crate::services::Held;
 use crate::shared::State;
 use crate::status::{ApiError, FieldError};
+use crate::storage::Entry;
+use crate::typed;
 
-type Members = Map<String, Value>;
+use crate::services::spec::{
+    self, Members, allocates_node_ports, has_node_ports, is_balancer, is_without_selector, members,
+    needs_address, needs_health_port, node_ports, number, ports_mut, set_texts, text, texts,
+};
+use ports::set_ports;
+use used::Used;
 
-/// First address that is allocated: those before it are for addresses that clients set.
-const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 96, 1, 0]);
-
-/// Number of addresses that can be allocated: `10.96.1.0` to `10.96.255.254`.
-const ADDRESSES: u32 = 0xff00 - 1;
-
-/// First node port, as in Kubernetes.
-const FIRST_PORT: i64 = 30_000;
-
-/// Number of node ports: 30000 to 32767, as in Kubernetes.
-const PORTS: i64 = 2_768;
-
-/// Field of the port of health checks.
-const HEALTH_PORT: &str = "spec.healthCheckNodePort";
-
-/// What the other services have.
-#[derive(Default)]
-struct Used {
-    addresses: BTreeSet<String>,
-    ports: BTreeSet<i64>,
+/// Why a service can't have what it asks for or needs.
+enum Rejected {
+    Fields(Vec<FieldError>),
+    /// The cause of an error of the server.
+    Internal(String),
+    NoAddress,
 }
 
 /// Allocates what a new service needs.
 ///
 /// # Errors
 ///
-/// Returns a 422 error if a requested address or port is in use, or if the requested families are not available.
+/// Returns a 422 error if a requested address or port is in use, or if the requested families are not available. Returns
+/// a 500 error, as Kubernetes does, if no address or port is free, or if a requested port of health checks is in use.
 pub(super) fn allocate(
-    state: &State,
+    state: &mut State,
     services: &Resource,
     service: &mut Object,
+    origin: Origin,
 ) -> Result<(), ApiError> {
+    if is_ill_typed(services, service, origin) {
+        return Ok(());
+    }
     let mut spec = members(service);
-    pair_addresses(&mut spec, None);
-    let used = Used::of(state, services, service.text("uid"));
-    let changed = fill(&mut spec, None, &used, service.text("uid"));
-    changed.map_err(|error| rejected(services, service, error))?;
+    pair_addresses(&mut spec, None, origin);
+    let used = Used {
+        all: state.allocated(services),
+        own: Held::default(),
+    };
+    fill(&mut spec, None, (&used, service.text("uid")), origin)
+        .map_err(|rejected| rejected.into_error(services, service))?;
     service.set("spec", Some(Value::Object(spec)));
     Ok(())
 }
@@ -66,107 +73,59 @@ pub(super) fn allocate(
 ///
 /// Returns the same errors as [`allocate`].
 pub(super) fn reallocate(
-    state: &State,
+    state: &mut State,
     services: &Resource,
-    old: &Object,
+    (entry, old): (&Entry, &Object),
     service: &mut Object,
+    origin: Origin,
 ) -> Result<(), ApiError> {
+    if is_ill_typed(services, service, origin) {
+        return Ok(());
+    }
     let (before, mut spec) = (members(old), members(service));
     keep_allocated(&before, &mut spec);
-    pair_addresses(&mut spec, Some(&before));
-    let used = Used::of(state, services, old.text("uid"));
-    let changed = fill(&mut spec, Some(&before), &used, old.text("uid"));
-    changed.map_err(|error| rejected(services, service, error))?;
-    drop_unneeded(&before, &mut spec);
+    pair_addresses(&mut spec, Some(&before), origin);
+    let used = Used {
+        all: state.allocated(services),
+        own: Held::of(services, entry),
+    };
+    fill(&mut spec, Some(&before), (&used, old.text("uid")), origin)
+        .map_err(|rejected| rejected.into_error(services, service))?;
+    if origin == Origin::Request {
+        drop_unneeded(&before, &mut spec);
+    }
     service.set("spec", Some(Value::Object(spec)));
     Ok(())
 }
 
-fn rejected(services: &Resource, service: &Object, error: FieldError) -> ApiError {
-    ApiError::invalid(&services.kind, service.text("name"), &[error])
-}
-
-fn members(service: &Object) -> Members {
-    let spec = service.get("spec").and_then(Value::as_object);
-    spec.cloned().unwrap_or_default()
-}
-
-fn text<'a>(spec: &'a Members, name: &str) -> &'a str {
-    spec.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn texts(spec: &Members, name: &str) -> Vec<String> {
-    let list = spec.get(name).and_then(Value::as_array);
-    let texts = list.into_iter().flatten().filter_map(Value::as_str);
-    texts.map(str::to_owned).collect()
-}
-
-fn set_texts(spec: &mut Members, name: &str, texts: &[String]) {
-    if texts.is_empty() {
-        spec.remove(name);
-    } else {
-        spec.insert(name.to_owned(), json!(texts));
-    }
-}
-
-fn needs_address(spec: &Members) -> bool {
-    text(spec, "type") != "ExternalName"
-}
-
-/// Returns whether the ports have node ports, or are those of a load balancer that has none.
-fn has_ports_of_nodes(spec: &Members) -> bool {
-    matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
-}
-
-/// Returns whether ports without node ports get some.
-fn allocates_ports(spec: &Members) -> bool {
-    has_ports_of_nodes(spec)
-        && (text(spec, "type") == "NodePort"
-            || spec.get("allocateLoadBalancerNodePorts") != Some(&json!(false)))
-}
-
-fn needs_health_port(spec: &Members) -> bool {
-    text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
-}
-
-fn ports(spec: &Members) -> impl Iterator<Item = &Members> {
-    let ports = spec.get("ports").and_then(Value::as_array);
-    ports.into_iter().flatten().filter_map(Value::as_object)
-}
-
-fn ports_mut(spec: &mut Members) -> impl Iterator<Item = &mut Members> {
-    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-    ports.into_iter().flatten().filter_map(Value::as_object_mut)
-}
-
-fn number(members: &Members, name: &str) -> i64 {
-    members.get(name).and_then(Value::as_i64).unwrap_or(0)
-}
-
-fn node_ports(spec: &Members) -> BTreeSet<i64> {
-    let ports = ports(spec).map(|port| number(port, "nodePort"));
-    ports.filter(|port| *port != 0).collect()
+/// Returns whether a direct call has values of wrong types. Those of requests were rejected before.
+fn is_ill_typed(services: &Resource, service: &Object, origin: Origin) -> bool {
+    origin != Origin::Request
+        && typed::decode(service.clone().into_value(), services.value_type())
+            .fault
+            .is_some()
 }
 
 /// Copies what was allocated, if a client omits it (`patchAllocatedValues`).
 fn keep_allocated(old: &Members, new: &mut Members) {
     if needs_address(old) && needs_address(new) {
-        if text(new, "clusterIP").is_empty() {
-            new.insert("clusterIP".to_owned(), json!(text(old, "clusterIP")));
+        let address = text(old, "clusterIP");
+        if text(new, "clusterIP").is_empty() && !address.is_empty() {
+            new.insert("clusterIP".to_owned(), json!(address));
         }
         if texts(new, "clusterIPs").is_empty() {
             set_texts(new, "clusterIPs", &texts(old, "clusterIPs"));
         }
     }
-    if allocates_ports(old) && allocates_ports(new) {
-        let kept: BTreeSet<i64> = node_ports(old)
-            .intersection(&node_ports(new))
-            .copied()
+    if allocates_node_ports(old) && allocates_node_ports(new) {
+        let (in_old, in_new) = (node_ports(old), node_ports(new));
+        let by_name: BTreeMap<&str, i64> = spec::ports(old)
+            .map(|port| (text(port, "name"), number(port, "nodePort")))
             .collect();
         for port in ports_mut(new) {
-            let same = ports(old).filter(|known| text(known, "name") == text(port, "name"));
-            let of_old = same.last().map_or(0, |known| number(known, "nodePort"));
-            if number(port, "nodePort") == 0 && of_old != 0 && !kept.contains(&of_old) {
+            let of_old = by_name.get(text(port, "name")).copied().unwrap_or(0);
+            let is_kept = in_old.contains(&of_old) && in_new.contains(&of_old);
+            if number(port, "nodePort") == 0 && of_old != 0 && !is_kept {
                 port.insert("nodePort".to_owned(), json!(of_old));
             }
         }
@@ -178,7 +137,7 @@ fn keep_allocated(old: &Members, new: &mut Members) {
 }
 
 /// Makes `clusterIP` and `clusterIPs` agree, if a client sets only one of them (`normalizeClusterIPs`).
-fn pair_addresses(spec: &mut Members, old: Option<&Members>) {
+fn pair_addresses(spec: &mut Members, old: Option<&Members>, origin: Origin) {
     let address = text(spec, "clusterIP").to_owned();
     let addresses = texts(spec, "clusterIPs");
     let Some(old) = old else {
@@ -192,7 +151,7 @@ fn pair_addresses(spec: &mut Members, old: Option<&Members>) {
         if addresses.is_empty() {
             set_texts(spec, "clusterIPs", &old_addresses);
         }
-    } else if addresses == old_addresses {
+    } else if addresses == old_addresses && origin == Origin::Request {
         let cleared = !old_address.is_empty() && address.is_empty();
         let own = if cleared { Vec::new() } else { vec![address] };
         set_texts(spec, "clusterIPs", &own);
@@ -203,183 +162,145 @@ fn pair_addresses(spec: &mut Members, old: Option<&Members>) {
 fn fill(
     spec: &mut Members,
     old: Option<&Members>,
-    used: &Used,
-    uid: &str,
-) -> Result<(), FieldError> {
+    (used, uid): (&Used<'_>, &str),
+    origin: Origin,
+) -> Result<(), Rejected> {
+    let checks = origin == Origin::Request;
     if needs_address(spec) {
-        set_families(spec, old)?;
-        if old.is_none_or(|old| !needs_address(old)) {
-            set_address(spec, used, uid)?;
+        let errors = set_families(spec, old);
+        if checks && !errors.is_empty() {
+            return Err(Rejected::Fields(errors));
         }
-    } else {
+    } else if checks {
         // Kubernetes removes it when it reads the service.
         spec.remove("internalTrafficPolicy");
     }
-    let known = old.map(|old| (node_ports(old), number(old, "healthCheckNodePort")));
-    let (known, known_health) = known.unwrap_or_default();
-    let mut taken = used.ports.clone();
-    if has_ports_of_nodes(spec) {
-        set_node_ports(spec, &known, &mut taken)?;
-    }
-    if needs_health_port(spec) {
-        let sent = number(spec, "healthCheckNodePort");
-        let port = match sent {
-            0 => free_port(&taken, HEALTH_PORT)?,
-            sent if sent == known_health => sent,
-            sent => checked_port(sent, &taken, HEALTH_PORT)?,
-        };
-        spec.insert("healthCheckNodePort".to_owned(), json!(port));
-    }
-    Ok(())
+    let had_none = old.is_none_or(|old| !needs_address(old) || text(old, "clusterIP").is_empty());
+    let filled = if had_none && needs_address(spec) {
+        set_address(spec, (used, uid), checks)
+    } else {
+        Ok(())
+    };
+    let filled = filled.and_then(|()| set_ports(spec, old, used, checks));
+    if checks { filled } else { Ok(()) }
 }
 
-/// Sets the families of addresses and their policy (`initIPFamilyFields`).
-fn set_families(spec: &mut Members, old: Option<&Members>) -> Result<(), FieldError> {
-    let is_open = text(spec, "clusterIP") == "None"
-        && spec
-            .get("selector")
-            .and_then(Value::as_object)
-            .is_none_or(Members::is_empty);
+/// Sets the families of addresses and their policy (`initIPFamilyFields`), and returns what is wrong with them.
+fn set_families(spec: &mut Members, old: Option<&Members>) -> Vec<FieldError> {
     if text(spec, "ipFamilyPolicy").is_empty() {
-        let of_old = old
-            .map(|old| text(old, "ipFamilyPolicy"))
-            .unwrap_or_default();
-        let policy = match of_old {
-            "" if is_open => "RequireDualStack",
+        let of_old = old.map(|old| text(old, "ipFamilyPolicy"));
+        let policy = match of_old.unwrap_or_default() {
+            "" if is_without_selector(spec) => "RequireDualStack",
             "" => "SingleStack",
             policy => policy,
         };
         spec.insert("ipFamilyPolicy".to_owned(), json!(policy));
     }
-    let policy = text(spec, "ipFamilyPolicy").to_owned();
+    let is_single = text(spec, "ipFamilyPolicy") == "SingleStack";
     let mut families = texts(spec, "ipFamilies");
-    let addresses = texts(spec, "clusterIPs");
-    let headed = addresses.iter().take_while(|address| *address != "None");
-    for address in headed.skip(families.len()) {
-        families.push(
-            if address.contains(':') {
-                "IPv6"
-            } else {
-                "IPv4"
-            }
-            .to_owned(),
-        );
+    if is_single && old.is_some_and(|old| texts(old, "ipFamilies") == families) {
+        families.truncate(1);
     }
+    let mut errors = infer_families(spec, &mut families);
     if families.is_empty() {
         families.push("IPv4".to_owned());
     }
-    if is_open {
-        if families.len() < 2 && policy != "SingleStack" {
-            let other = if families[0] == "IPv4" {
-                "IPv6"
-            } else {
-                "IPv4"
-            };
-            families.push(other.to_owned());
+    if is_without_selector(spec) {
+        if families.len() < 2 && !is_single {
+            let is_first = families[0] == "IPv4";
+            families.push(if is_first { "IPv6" } else { "IPv4" }.to_owned());
         }
-    } else if policy == "RequireDualStack" {
+    } else if errors.is_empty() {
+        errors = unavailable(spec, &families);
+    }
+    set_texts(spec, "ipFamilies", &families);
+    errors
+}
+
+/// Appends the families of the addresses that have none, and returns what is wrong with the addresses and families.
+fn infer_families(spec: &Members, families: &mut Vec<String>) -> Vec<FieldError> {
+    let (policy, addresses) = (text(spec, "ipFamilyPolicy"), texts(spec, "clusterIPs"));
+    let mut errors = Vec::new();
+    for (count, what) in [
+        (addresses.len(), "cluster IPs"),
+        (families.len(), "IP families"),
+    ] {
+        if policy == "SingleStack" && count == 2 {
+            let why = format!(
+                "must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
+            );
+            errors.push(FieldError::invalid(
+                "spec.ipFamilyPolicy",
+                to_text(&policy),
+                &why,
+            ));
+        }
+    }
+    let headed = addresses.iter().take_while(|address| *address != "None");
+    for (at, address) in headed.enumerate().skip(families.len()) {
+        let is_available = !address.contains(':');
+        families.push(if is_available { "IPv4" } else { "IPv6" }.to_owned());
+        if !is_available {
+            let (field, why) = (
+                format!("spec.clusterIPs[{at}]"),
+                "IPv6 is not configured on this cluster",
+            );
+            errors.push(FieldError::invalid(field, to_text(&addresses), why));
+        }
+    }
+    errors
+}
+
+/// Returns an error for each family that the cluster does not have.
+fn unavailable(spec: &Members, families: &[String]) -> Vec<FieldError> {
+    let policy = text(spec, "ipFamilyPolicy");
+    let mut errors = Vec::new();
+    if policy == "RequireDualStack" {
         let why = "this cluster is not configured for dual-stack services";
-        return Err(FieldError::invalid(
+        errors.push(FieldError::invalid(
             "spec.ipFamilyPolicy",
             to_text(&policy),
             why,
         ));
-    } else if let Some(at) = families.iter().position(|family| family != "IPv4") {
-        let field = format!("spec.ipFamilies[{at}]");
-        let why = "not configured on this cluster";
-        return Err(FieldError::invalid(field, to_text(&families[at]), why));
     }
-    set_texts(spec, "ipFamilies", &families);
-    Ok(())
-}
-
-/// Allocates the cluster IP, or checks the requested one.
-fn set_address(spec: &mut Members, used: &Used, uid: &str) -> Result<(), FieldError> {
-    let sent = texts(spec, "clusterIPs");
-    let address = match sent.first().map(String::as_str) {
-        Some("None") => return Ok(()),
-        None | Some("") => used.free_address(uid).ok_or_else(|| {
-            let why = "failed to allocate IP: range is full";
-            FieldError::invalid("spec.clusterIPs", "[]", why)
-        })?,
-        Some(address) if used.addresses.contains(address) => {
-            let why = format!("failed to allocate IP {address}: provided IP is already allocated");
-            return Err(FieldError::invalid("spec.clusterIPs", to_text(&sent), &why));
-        }
-        Some(address) => address.to_owned(),
-    };
-    spec.insert("clusterIP".to_owned(), json!(address));
-    spec.insert("clusterIPs".to_owned(), json!([address]));
-    Ok(())
-}
-
-/// Allocates the node ports, or checks the requested ones (`initNodePorts`).
-///
-/// Ports with the same number, such as one of TCP and one of UDP, have the same node port.
-fn set_node_ports(
-    spec: &mut Members,
-    known: &BTreeSet<i64>,
-    taken: &mut BTreeSet<i64>,
-) -> Result<(), FieldError> {
-    let allocates = allocates_ports(spec);
-    let requested: Vec<(i64, i64)> = ports(spec)
-        .map(|port| (number(port, "port"), number(port, "nodePort")))
-        .collect();
-    let mut done: Vec<(i64, i64)> = Vec::new();
-    for (at, port) in ports_mut(spec).enumerate() {
-        let (own, sent) = requested[at];
-        if sent == 0 && !allocates {
-            continue;
-        }
-        let shared = done.iter().find(|(number, _)| *number == own);
-        let wanted = match (sent, shared) {
-            (0, Some((_, port))) => *port,
-            (0, None) => {
-                let mut later = requested
-                    .iter()
-                    .filter(|(number, port)| *number == own && *port != 0);
-                later.next().map_or(0, |(_, port)| *port)
-            }
-            (sent, _) => sent,
-        };
-        let field = format!("spec.ports[{at}].nodePort");
-        let node_port = if wanted == 0 {
-            free_port(taken, &field)?
-        } else if known.contains(&wanted) || done.iter().any(|(_, port)| *port == wanted) {
-            wanted
-        } else {
-            checked_port(wanted, taken, &field)?
-        };
-        taken.insert(node_port);
-        done.push((own, node_port));
-        port.insert("nodePort".to_owned(), json!(node_port));
-    }
-    Ok(())
-}
-
-/// Returns the first free node port.
-fn free_port(taken: &BTreeSet<i64>, field: &str) -> Result<i64, FieldError> {
-    let mut ports = FIRST_PORT..FIRST_PORT + PORTS;
-    let free = ports.find(|port| !taken.contains(port));
-    free.ok_or_else(|| {
-        let why = "failed to allocate a nodePort: range is full";
-        FieldError::invalid(field.to_owned(), 0, why)
-    })
-}
-
-fn checked_port(port: i64, taken: &BTreeSet<i64>, field: &str) -> Result<i64, FieldError> {
-    let last = FIRST_PORT + PORTS - 1;
-    if !(FIRST_PORT..=last).contains(&port) {
-        let why = format!(
-            "provided port is not in the valid range. The range of valid ports is {FIRST_PORT}-{last}"
+    let others = families
+        .iter()
+        .enumerate()
+        .filter(|(_, family)| *family != "IPv4");
+    errors.extend(others.map(|(at, family)| {
+        let (field, why) = (
+            format!("spec.ipFamilies[{at}]"),
+            "not configured on this cluster",
         );
-        return Err(FieldError::invalid(field.to_owned(), port, &why));
+        FieldError::invalid(field, to_text(family), why)
+    }));
+    errors
+}
+
+/// Allocates the cluster IP. If `checks` is set, also checks the requested one.
+fn set_address(
+    spec: &mut Members,
+    (used, uid): (&Used<'_>, &str),
+    checks: bool,
+) -> Result<(), Rejected> {
+    let mut addresses = texts(spec, "clusterIPs");
+    let sent = addresses.first().cloned().unwrap_or_default();
+    if sent == "None" {
+        return Ok(());
     }
-    if taken.contains(&port) {
-        let why = "provided port is already allocated";
-        return Err(FieldError::invalid(field.to_owned(), port, why));
+    if sent.is_empty() {
+        let free = used.free_address(uid).ok_or(Rejected::NoAddress)?;
+        addresses.splice(..addresses.len().min(1), [free]);
+        set_texts(spec, "clusterIPs", &addresses);
+    } else if checks && used.has_address(&sent) {
+        let why = format!("failed to allocate IP {sent}: provided IP is already allocated");
+        let error = FieldError::invalid("spec.clusterIPs", to_text(&addresses), &why);
+        return Err(Rejected::Fields(vec![error]));
     }
-    Ok(port)
+    if checks || text(spec, "clusterIP").is_empty() {
+        spec.insert("clusterIP".to_owned(), json!(addresses[0]));
+    }
+    Ok(())
 }
 
 /// Drops what the new type of a service does not have, if a client has not changed it (`dropTypeDependentFields`).
@@ -396,13 +317,12 @@ fn drop_unneeded(old: &Members, new: &mut Members) {
             }
         }
     }
-    let drops_ports = has_ports_of_nodes(old) && !has_ports_of_nodes(new);
+    let drops_ports = has_node_ports(old) && !has_node_ports(new);
     if drops_ports && node_ports(old).is_superset(&node_ports(new)) {
         for port in ports_mut(new) {
             port.remove("nodePort");
         }
     }
-    let is_balancer = |spec: &Members| text(spec, "type") == "LoadBalancer";
     for (name, is_dropped) in [
         (
             "healthCheckNodePort",
@@ -415,7 +335,7 @@ fn drop_unneeded(old: &Members, new: &mut Members) {
         ("loadBalancerClass", is_balancer(old) && !is_balancer(new)),
         (
             "externalTrafficPolicy",
-            is_external(old) && !is_external(new),
+            typed::is_external(old) && !typed::is_external(new),
         ),
     ] {
         if is_dropped && is_same(new, name) {
@@ -424,48 +344,17 @@ fn drop_unneeded(old: &Members, new: &mut Members) {
     }
 }
 
-/// Returns whether a service is accessible from outside of the cluster.
-fn is_external(spec: &Members) -> bool {
-    has_ports_of_nodes(spec)
-        || (text(spec, "type") == "ClusterIP" && !texts(spec, "externalIPs").is_empty())
-}
+// === impl Rejected ===
 
-// === impl Used ===
-
-impl Used {
-    /// Returns what all services have, except the one with this uid.
-    fn of(state: &State, services: &Resource, uid: &str) -> Used {
-        let mut used = Used::default();
-        for entry in state.newest_below(services.collection, "") {
-            let value = |label| services.strategy.fields.value_of(&entry.fields, label);
-            let has_ports = matches!(value("spec.type"), Some("NodePort" | "LoadBalancer"));
-            let service = has_ports.then(|| Object::stored(entry.object(services)));
-            if service
-                .as_ref()
-                .is_some_and(|service| service.text("uid") == uid)
-            {
-                continue;
-            }
-            used.addresses
-                .extend(value("spec.clusterIP").map(str::to_owned));
-            if let Some(service) = service {
-                let spec = members(&service);
-                used.ports.extend(node_ports(&spec));
-                used.ports.insert(number(&spec, "healthCheckNodePort"));
-            }
+impl Rejected {
+    fn into_error(self, services: &Resource, service: &Object) -> ApiError {
+        let name = service.text("name");
+        match self {
+            Rejected::Fields(errors) => ApiError::invalid(&services.kind, name, &errors),
+            Rejected::Internal(why) => ApiError::internal(&why),
+            Rejected::NoAddress => ApiError::internal(&format!(
+                "failed to allocate a serviceIP for Service {name:?}: range is full"
+            )),
         }
-        used
-    }
-
-    /// Returns the first free address from a place that the uid determines.
-    fn free_address(&self, uid: &str) -> Option<String> {
-        let place = uid.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
-        let mut all = (0..ADDRESSES).map(|step| {
-            let offset = (place % ADDRESSES + step) % ADDRESSES;
-            Ipv4Addr::from_bits(FIRST_ADDRESS + offset).to_string()
-        });
-        all.find(|address| !self.addresses.contains(address))
     }
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::admission::admit_update;
 use super::service_address;
-use super::write::{How, Origin, Step, Subject, not_stored, replace};
+use super::write::{How, Origin, Step, Subject, not_stored, replace_in};
 use crate::metadata::Function;
 use crate::object::Object;
 use crate::resource::Resource;
@@ -58,8 +58,11 @@ pub(crate) fn change(
         if how.origin == Origin::Request && how.part == Part::Main {
             admit_update(resource, &old, &mut sent);
         }
-        if how.part == Part::Main && resource.is_services() {
-            service_address::reallocate(&shared.lock(), resource, &old, &mut sent)?;
+        // No other service may get what this one is about to get.
+        let gets_addresses = resource.is_services() && matches!(how.part, Part::Main | Part::All);
+        let mut locked = gets_addresses.then(|| shared.lock());
+        if let Some(state) = &mut locked {
+            service_address::reallocate(state, resource, (&entry, &old), &mut sent, how.origin)?;
         }
         let (new, link) = merge(subject, &old, sent, how)?;
         let removes = old.is_deleting() && grace_is_over(&old) && is_released(resource, &new);
@@ -70,7 +73,8 @@ pub(crate) fn change(
             return Ok(entry);
         }
         let step = if removes { Step::Remove } else { Step::Change };
-        let Some(stored) = replace(shared, resource, &entry, &new, step)? else {
+        let state = locked.get_or_insert_with(|| shared.lock());
+        let Some(stored) = replace_in(shared, state, resource, (&entry, &new), step)? else {
             continue;
         };
         if removes {

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::object::Object;
 use crate::resource::Resource;
-use crate::shared::Shared;
+use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::strategy::Part;
@@ -148,7 +148,17 @@ pub(super) fn replace(
     new: &Object,
     step: Step,
 ) -> Result<Option<Arc<Entry>>, ApiError> {
-    let mut state = shared.lock();
+    replace_in(shared, &mut shared.lock(), resource, (entry, new), step)
+}
+
+/// Replaces an object as [`replace`] does, in a state that the caller has locked.
+pub(super) fn replace_in(
+    shared: &Shared,
+    state: &mut State,
+    resource: &Resource,
+    (entry, new): (&Entry, &Object),
+    step: Step,
+) -> Result<Option<Arc<Entry>>, ApiError> {
     // Revisions do not identify a state: one that was rolled back is assigned again.
     let still = state.newest(resource.collection, &entry.key);
     if still.is_none_or(|current| !ptr::eq(Arc::as_ptr(current), entry)) {
@@ -156,9 +166,9 @@ pub(super) fn replace(
     }
     let stored = entry.changed(resource, new, state.next_revision());
     if step == Step::Change {
-        shared.check_room(&state, Some(entry), &stored)?;
+        shared.check_room(state, Some(entry), &stored)?;
     }
     let kept = (step != Step::Remove).then(|| Arc::clone(&stored));
-    shared.commit(&mut state, resource, &entry.key, kept);
+    shared.commit(state, resource, &entry.key, kept);
     Ok(Some(stored))
 }

@@ -53,6 +53,27 @@ async fn a_full_disk_rejects_writes_and_loses_none() {
     assert_eq!(stored(&server)[1], ("kept".to_owned(), value.to_string()));
 }
 
+/// The node port of a service that was not stored is free.
+#[test]
+fn a_service_that_was_not_stored_has_no_node_port() {
+    let scratch = Scratch::new("port");
+    let medium = Medium::sound();
+    let server = scratch.open(&medium);
+    let create = |name: &str| {
+        let metadata = json!({"name": name, "namespace": "default"});
+        let spec = json!({"type": "NodePort", "ports": [{"port": 80}]});
+        server.create(
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}),
+        )
+    };
+    create("a").unwrap();
+    medium.fail_after(0);
+    create("b").unwrap_err();
+    medium.heal();
+    let stored = create("c").unwrap();
+    assert_eq!(stored["spec"]["ports"][0]["nodePort"], 30001);
+}
+
 /// Simulates a loss of power during or after each of 60 writes.
 #[test]
 fn acknowledged_writes_survive_a_loss_of_power() {

@@ -102,20 +102,28 @@ pub(super) fn service(service: &mut Members) {
             port.insert("targetPort".to_owned(), number);
         }
     }
-    let kind = text(spec, "type").to_owned();
-    let addresses = spec.get("externalIPs").and_then(Value::as_array);
-    let has_addresses = addresses.is_some_and(|addresses| !addresses.is_empty());
-    let is_external =
-        matches!(&*kind, "LoadBalancer" | "NodePort") || (kind == "ClusterIP" && has_addresses);
-    if is_external && text(spec, "externalTrafficPolicy").is_empty() {
+    if is_external(spec) && text(spec, "externalTrafficPolicy").is_empty() {
         spec.insert("externalTrafficPolicy".to_owned(), json!("Cluster"));
     }
-    if matches!(&*kind, "NodePort" | "LoadBalancer" | "ClusterIP") {
+    if matches!(
+        text(spec, "type"),
+        "NodePort" | "LoadBalancer" | "ClusterIP"
+    ) {
         default_to(spec, "internalTrafficPolicy", json!("Cluster"));
     }
-    if kind == "LoadBalancer" {
+    if text(spec, "type") == "LoadBalancer" {
         default_to(spec, "allocateLoadBalancerNodePorts", json!(true));
         set_ip_modes(service);
+    }
+}
+
+/// Returns whether the `spec` of a service makes it accessible from outside of the cluster (`ExternallyAccessible`).
+pub(crate) fn is_external(spec: &Members) -> bool {
+    let addresses = spec.get("externalIPs").and_then(Value::as_array);
+    match text(spec, "type") {
+        "LoadBalancer" | "NodePort" => true,
+        "ClusterIP" => addresses.is_some_and(|addresses| !addresses.is_empty()),
+        _ => false,
     }
 }
 

@@ -323,7 +323,7 @@ impl Definition {
         let scale = subresources.and_then(|served| served.scale.clone());
         kind.scale = scale.filter(ScalePaths::are_valid);
         if kind.scale.is_some() {
-            kind.subresources.push(Subresource::custom_scale());
+            kind.subresources.push(Subresource::scale());
         }
         kind
     }

@@ -10,6 +10,7 @@
 
 mod warnings;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::quote::Quoted;
@@ -32,7 +33,7 @@ pub(crate) enum Directive {
 }
 
 /// What is wrong with a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wrong {
     Unknown,
     Duplicate,
@@ -40,10 +41,14 @@ pub(crate) enum Wrong {
 
 /// The unknown and duplicate fields of a request body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Complaints(Vec<Complaint>);
+pub(crate) struct Complaints {
+    ordered: Vec<Complaint>,
+    /// What [`Complaints::add`] has added.
+    seen: BTreeSet<Complaint>,
+}
 
 /// A field that is unknown or a duplicate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Complaint {
     wrong: Wrong,
     /// What the field is part of, such as `json patch `. Empty for a field of an object.
@@ -75,7 +80,7 @@ impl Directive {
         warnings: &Warnings,
     ) -> Result<(), ApiError> {
         match self {
-            _ if complaints.0.is_empty() => Ok(()),
+            _ if complaints.ordered.is_empty() => Ok(()),
             Directive::Ignore => Ok(()),
             Directive::Strict => Err(ApiError::bad_request(format!(
                 "strict decoding error: {}",
@@ -94,22 +99,25 @@ impl Directive {
 impl Complaints {
     /// Returns the messages of Kubernetes.
     pub(crate) fn texts(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(Complaint::to_string)
+        self.ordered.iter().map(Complaint::to_string)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.ordered.is_empty()
     }
 
     /// Adds a complaint about the field with this path.
     pub(crate) fn add(&mut self, wrong: Wrong, path: &str) {
+        if self.ordered.len() >= COMPLAINTS_MAX {
+            return;
+        }
         let complaint = Complaint {
             wrong,
             of: "",
             path: cut(path),
         };
-        if self.0.len() < COMPLAINTS_MAX && !self.0.contains(&complaint) {
-            self.0.push(complaint);
+        if self.seen.insert(complaint.clone()) {
+            self.ordered.push(complaint);
         }
     }
 
@@ -122,20 +130,26 @@ impl Complaints {
 
     /// Returns the paths of the unknown fields.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = &str> {
-        let unknown = self.0.iter().filter(|one| one.wrong == Wrong::Unknown);
+        let unknown = self
+            .ordered
+            .iter()
+            .filter(|one| one.wrong == Wrong::Unknown);
         unknown.map(|one| one.path.as_str())
     }
 
     /// Appends the complaints in `found` that `old` does not contain, and returns the result.
     pub(crate) fn and_new(mut self, found: Complaints, old: &Complaints) -> Complaints {
-        let new = found.0.into_iter().filter(|one| !old.0.contains(one));
-        self.0.extend(new);
+        let new = found
+            .ordered
+            .into_iter()
+            .filter(|one| !old.ordered.contains(one));
+        self.ordered.extend(new);
         self
     }
 
     /// Returns the complaints as those about a JSON patch.
     pub(crate) fn of_json_patch(mut self) -> Complaints {
-        for complaint in &mut self.0 {
+        for complaint in &mut self.ordered {
             complaint.of = "json patch ";
         }
         self

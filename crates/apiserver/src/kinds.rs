@@ -233,6 +233,11 @@ impl Kind {
         }
     }
 
+    /// Returns whether this is the built-in kind with a resource name such as `pods` or `deployments.apps`.
+    pub(crate) fn is_builtin(&self, group_resource: &str) -> bool {
+        !self.custom && self.group_resource() == group_resource
+    }
+
     /// Returns the Go package of the kind's internal type, such as `core`, for error messages.
     pub(crate) fn internal_package(&self) -> &str {
         match self.group.split('.').next() {
@@ -316,7 +321,6 @@ impl Kind {
 // === impl Subresource ===
 
 impl Subresource {
-    /// Returns the subresource `scale` of a custom kind.
     /// Returns the kind of the objects in requests and responses. It has no resource.
     pub(crate) fn expected_kind(&self) -> Kind {
         let kind = Kind::custom(
@@ -332,7 +336,8 @@ impl Subresource {
         }
     }
 
-    pub(crate) fn custom_scale() -> Subresource {
+    /// Returns the subresource `scale` of a custom kind.
+    pub(crate) fn scale() -> Subresource {
         Subresource {
             name: "scale".to_owned(),
             kind: "Scale".to_owned(),

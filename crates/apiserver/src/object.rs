@@ -77,6 +77,14 @@ impl Object {
         Object(members)
     }
 
+    /// Returns the name, or `generateName` if the object has no name.
+    pub(crate) fn name_or_prefix(&self) -> &str {
+        match self.text("name") {
+            "" => self.text("generateName"),
+            name => name,
+        }
+    }
+
     pub(crate) fn members(&self) -> &Map<String, Value> {
         &self.0
     }

@@ -16,11 +16,11 @@ use crate::decode_error::DecodeError;
 use crate::kinds::schema::{Definition, Schema};
 use crate::kinds::{Kind, Kinds, Scope, version};
 use crate::object::Object;
-use crate::schema::{DEFAULTS_BYTES_MAX, Model, Undecodable};
+use crate::schema::{Model, Undecodable};
 use crate::selector::{FieldTable, Fields, SelectableField, Selection};
 use crate::status::{ApiError, FieldError};
 use crate::strategy::Strategy;
-use crate::typed::{self, ValueType};
+use crate::typed::{self, DEFAULTS_BYTES_MAX, TooManyDefaults, ValueType};
 
 /// Id of a collection. A server numbers its collections from 0.
 ///
@@ -98,7 +98,7 @@ impl Resource {
 
     /// Returns whether this is the built-in resource `services`.
     pub(crate) fn is_services(&self) -> bool {
-        !self.kind.custom && self.kind.group.is_empty() && self.kind.plural == "services"
+        self.kind.is_builtin("services")
     }
 
     pub(crate) fn serves(&self, verb: &str) -> bool {
@@ -119,6 +119,9 @@ impl Resource {
     }
 
     /// Brings an object into the form in which Kubernetes returns it.
+    ///
+    /// An object to which more than [`DEFAULTS_BYTES_MAX`] bytes would be added stays incomplete. It is too large to be
+    /// stored.
     pub(crate) fn complete(&self, object: &mut Object) {
         typed::complete(&self.kind, object.members_mut());
     }
@@ -143,8 +146,8 @@ impl Resource {
     /// Returns an error if an embedded object is malformed, or if the defaults are too large.
     pub(crate) fn decode(&self, object: &mut Object) -> Result<Vec<String>, DecodeError> {
         let Some(model) = &self.model else {
-            typed::set_defaults(&self.kind, object.members_mut());
-            return Ok(Vec::new());
+            let set = typed::set_defaults(&self.kind, object.members_mut());
+            return set.map(|()| Vec::new()).map_err(too_many_defaults);
         };
         model.decode(object.members_mut()).map_err(|why| match why {
             Undecodable::Invalid(error) => DecodeError::Unfit {
@@ -153,9 +156,7 @@ impl Resource {
                 expected: self.kind.kind.clone(),
                 why: FieldError::list(&[error]),
             },
-            Undecodable::TooManyDefaults => {
-                DecodeError::Rejected(ApiError::object_too_large(DEFAULTS_BYTES_MAX))
-            }
+            Undecodable::TooManyDefaults => too_many_defaults(TooManyDefaults),
         })
     }
 
@@ -461,4 +462,8 @@ impl Registry {
 
 fn path(group: &str, version: &str, plural: &str) -> String {
     format!("{group}/{version}/{plural}")
+}
+
+fn too_many_defaults(_: TooManyDefaults) -> DecodeError {
+    DecodeError::Rejected(ApiError::object_too_large(DEFAULTS_BYTES_MAX))
 }

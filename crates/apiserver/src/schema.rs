@@ -36,11 +36,6 @@ pub(crate) use default_check::{default_errors, has_unpruned_defaults};
 pub(crate) use field_path::{Tokens, unquoted};
 pub(crate) use model::{Model, Stored, Undecodable};
 
-/// Maximum total size in bytes of the defaults that are set in one object, equal to that of an object.
-///
-/// Kubernetes has no such limit. With it, a request of 3 MiB with many list items can't occupy gigabytes.
-pub(crate) const DEFAULTS_BYTES_MAX: usize = 3 * 1024 * 1024;
-
 /// The members of an object that its schema need not specify.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 

@@ -178,12 +178,16 @@ impl Strategy {
         }
     }
 
-    /// Returns the `status` for a new object without `status`, created at `now`.
-    pub(crate) fn initial_status(&self, object: &Object, now: &str) -> Option<Value> {
-        let status = serde_json::from_str(self.initial_status?);
-        let mut status = status.expect("the initial statuses are JSON");
-        (self.hooks.prepare_status)(&mut status, object, now);
-        Some(status)
+    /// Sets the `status` of a new object, created at `now`, that has none, or only that of the defaults.
+    pub(crate) fn start_status(&self, object: &mut Object, now: &str) {
+        let initial = self.initial_status.map(serde_json::from_str);
+        let Some(mut status) = initial.transpose().expect("the initial statuses are JSON") else {
+            return;
+        };
+        if object.get("status").is_none_or(|sent| *sent == status) {
+            (self.hooks.prepare_status)(&mut status, object, now);
+            object.set("status", Some(status));
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! - unknown fields of a built-in type are never part of the result, unless the caller asks for them, and are
 //!   [`Complaints`], like duplicate members. Complaints have Kubernetes' wording and order;
 //! - a null is what it is in Go: an absent field, or the zero value of an item in a list or a map;
+//! - the size of what is added to an object is limited;
 //! - quantities, times, bytes and numbers are in the form in which Kubernetes writes them;
 //! - for a custom kind, only `metadata` is decoded. All other members are kept as they are.
 
@@ -28,7 +29,16 @@ pub(crate) use trail::Fault;
 pub(crate) use value_type::ValueType;
 
 use reader::Reader;
-use trail::Trail;
+use trail::{Mode, Trail};
+
+/// Maximum size in bytes of all defaults of one object as JSON, equal to that of an object.
+///
+/// Kubernetes has no such limit. With it, a request of 3 MiB with many list items can't occupy gigabytes.
+pub(crate) const DEFAULTS_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// Error: the defaults of an object would be larger than [`DEFAULTS_BYTES_MAX`].
+#[derive(Debug)]
+pub(crate) struct TooManyDefaults;
 
 /// A decoded value.
 #[derive(Debug)]
@@ -59,10 +69,15 @@ pub(crate) fn decode(value: Value, value_type: ValueType) -> Decoded {
     decoded(value, value_type, Trail::default())
 }
 
+/// Decodes a JSON value as Kubernetes' converter of values without types does.
+pub(crate) fn convert(value: Value, value_type: ValueType) -> Decoded {
+    decoded(value, value_type, Trail::new(Mode::Convert))
+}
+
 /// Decodes a JSON value as [`decode`] does, but keeps unknown fields, and accepts wrong types outside of `metadata`.
 pub(crate) fn decode_leniently(value: Value, value_type: ValueType) -> Decoded {
     let metadata = value.get("metadata").cloned();
-    let decoded = decoded(value, value_type, Trail::with_unknown());
+    let decoded = decoded(value, value_type, Trail::new(Mode::WithUnknown));
     if decoded.fault.is_none() {
         return decoded;
     }

@@ -260,7 +260,7 @@ impl Call {
 
     fn create(&self, target: &Target) -> Result<Reply, ApiError> {
         let resource = &target.resource;
-        if resource.kind.group_resource() == "bindings" {
+        if resource.kind.is_builtin("bindings") {
             return self.bind_by_collection(target);
         }
         if !resource.serves("get") {

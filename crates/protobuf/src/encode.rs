@@ -6,12 +6,12 @@
 //! Does not write the [`Envelope`](crate::Envelope) around the message.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp, civil::DateTime};
 use serde_json::{Map, Value};
 
 use crate::{
     error::{Error, Reason, Step},
-    scalar::FIRST_SECOND,
+    scalar::{EPOCH, SECONDS},
     table::{Container, Field, Form, Message, MessageId, Messages, Presence, Type},
     write::{put_bytes, put_fixed64, put_head, put_varint},
 };
@@ -249,22 +249,30 @@ impl Encoder {
         if value.is_null() {
             return Ok(());
         }
-        let time = value
-            .as_str()
-            .and_then(|text| text.parse::<Timestamp>().ok());
-        let time = time.filter(|time| time.as_second() >= FIRST_SECOND);
-        let time = time.ok_or_else(|| misfit("a time as RFC 3339 text"))?;
+        let time = value.as_str().and_then(since_1970);
         // Before 1970, the nanoseconds count from the second before.
-        let nanos = time.subsec_nanosecond().rem_euclid(1_000_000_000);
-        let borrowed = i64::from(time.subsec_nanosecond() < 0);
-        put_varint(
-            1,
-            (time.as_second() - borrowed).cast_unsigned(),
-            &mut self.bytes,
-        );
+        let time = time.map(|time| {
+            let borrowed = i64::from(time.subsec_nanos() < 0);
+            let nanos = time.subsec_nanos().rem_euclid(1_000_000_000);
+            (time.as_secs() - borrowed, nanos)
+        });
+        let time = time.filter(|(seconds, _)| SECONDS.contains(seconds));
+        let (seconds, nanos) = time.ok_or_else(|| misfit("a time as RFC 3339 text"))?;
+        put_varint(1, seconds.cast_unsigned(), &mut self.bytes);
         put_varint(2, i64::from(nanos).cast_unsigned(), &mut self.bytes);
         Ok(())
     }
+}
+
+/// Returns the Unix time of an RFC 3339 text.
+fn since_1970(text: &str) -> Option<SignedDuration> {
+    // A `Timestamp` ends before the last day of year 9999 does.
+    let in_utc = text.strip_suffix('Z');
+    if let Some(civil) = in_utc.and_then(|text| text.parse::<DateTime>().ok()) {
+        return Some(civil.duration_since(EPOCH));
+    }
+    let time = text.parse::<Timestamp>().ok()?;
+    Some(time.as_duration())
 }
 
 /// Returns whether Go writes the zero value of a field that is absent in JSON.

@@ -4,10 +4,14 @@
 //! Guarantees: the JSON value equals the one that Go's types write after reading the same bytes. If Go can't
 //! write the value as JSON, decoding returns an error.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::RangeInclusive};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use jiff::{Timestamp, tz::Offset};
+use jiff::{
+    SignedDuration, Timestamp,
+    civil::{self, DateTime},
+    tz::Offset,
+};
 use serde::de::{Deserializer as _, Visitor};
 
 use crate::{
@@ -16,8 +20,14 @@ use crate::{
     wire::{VARINT_BYTES_MAX, WireFields, WireValue},
 };
 
-/// Unix time in seconds of Go's zero time (year 1); earlier times are invalid.
-pub(crate) const FIRST_SECOND: i64 = -62_135_596_800;
+/// Unix time in seconds of Go's zero time, at the start of year 1.
+const ZERO_SECOND: i64 = -62_135_596_800;
+
+/// Unix times in seconds that RFC 3339 can represent: the years 0 to 9999.
+pub(crate) const SECONDS: RangeInclusive<i64> = -62_167_219_200..=253_402_300_799;
+
+/// The time from which Unix times count.
+pub(crate) const EPOCH: DateTime = civil::datetime(1970, 1, 1, 0, 0, 0, 0);
 
 /// Number of nanoseconds in a second.
 const NANOS: i32 = 1_000_000_000;
@@ -225,11 +235,10 @@ fn time(bytes: &[u8], micro: bool) -> Result<Scalar<'static>, Reason> {
     let Some((seconds, nanos)) = since_1970(bytes, micro)? else {
         return Ok(Scalar::Null);
     };
-    let time = Timestamp::new(seconds, nanos)
-        .ok()
-        .filter(|time| time.as_second() >= FIRST_SECOND)
-        .ok_or_else(|| Reason::new("a time that RFC 3339 can't represent"))?;
-    Ok(Scalar::Time(Written::new(time, micro)))
+    if !SECONDS.contains(&seconds) {
+        return Err(Reason::new("a time that RFC 3339 can't represent"));
+    }
+    Ok(Scalar::Time(Written::new(civil(seconds, nanos), micro)))
 }
 
 /// Returns the Unix time in seconds and nanoseconds; `None` for Go's zero time.
@@ -253,7 +262,17 @@ fn since_1970(bytes: &[u8], micro: bool) -> Result<Option<(i64, i32)>, Reason> {
     let seconds = seconds.saturating_add(nanos.div_euclid(NANOS).into());
     let nanos = nanos.rem_euclid(NANOS);
     let nanos = if micro { nanos / 1_000 * 1_000 } else { 0 };
-    Ok(Some((seconds, nanos)).filter(|time| *time != (FIRST_SECOND, 0)))
+    Ok(Some((seconds, nanos)).filter(|time| *time != (ZERO_SECOND, 0)))
+}
+
+/// Returns the date and the time in UTC of a Unix time in [`SECONDS`].
+#[inline]
+fn civil(seconds: i64, nanos: i32) -> DateTime {
+    match Timestamp::new(seconds, nanos) {
+        Ok(time) => Offset::UTC.to_datetime(time),
+        // A `Timestamp` ends before the last day of year 9999 does.
+        Err(_) => EPOCH.saturating_add(SignedDuration::new(seconds, nanos)),
+    }
 }
 
 /// The RFC 3339 text of a time, stored without a heap allocation.
@@ -267,8 +286,7 @@ impl Written {
     /// Length in bytes of the longest RFC 3339 text of a time: `2006-01-02T15:04:05.000000Z`.
     const BYTES: usize = 27;
 
-    fn new(time: Timestamp, micro: bool) -> Self {
-        let civil = Offset::UTC.to_datetime(time);
+    fn new(civil: DateTime, micro: bool) -> Self {
         let mut written = Self {
             bytes: [0; Self::BYTES],
             length: 0,

@@ -96,6 +96,7 @@ var replacements = []string{
 	"[]", "{}", `[null]`, `{"a":null}`, `["a"]`, `{"a":"b"}`, `[1,"a"]`,
 	`"1000m"`, `"1024Mi"`, `"+3"`, `"1.50"`, `"0.5Ki"`, `"1x"`, `"1 "`, `"aGk="`, `"aGl"`, `"no base64"`,
 	`"2026-01-31T12:00:00Z"`, `"2026-01-31T12:00:00.5+01:30"`, `"2026-01-31T12:00:00.123456-02:00"`, `"2026-02-30T00:00:00Z"`, `"0001-01-01T00:00:00Z"`,
+	`"9999-12-31T23:59:59Z"`, `"0000-01-01T00:00:00Z"`,
 }
 
 // change writes a value as JSON with members in random order. It replaces about per mille values of 1000, and adds
@@ -118,8 +119,13 @@ func (d draw) change(out *strings.Builder, value any, perMille int) {
 			if i > 0 {
 				out.WriteByte(',')
 			}
-			d.member(out, name, value[name], perMille)
-			if d.IntN(1000) < perMille {
+			// Both values of a duplicate are changed, so that one of them often lacks what the other one has.
+			isDuplicate, rate := d.IntN(1000) < perMille, perMille
+			if isDuplicate {
+				rate = 10 * perMille
+			}
+			d.member(out, name, value[name], rate)
+			if isDuplicate {
 				out.WriteByte(',')
 				d.member(out, one(d, []string{name, "x", "unknown", names[0]}), value[name], 10*perMille)
 			}

@@ -132,7 +132,12 @@ impl Check<'_> {
         let validator = Validator::new(&self.path, Form::Default, &mut self.checks);
         let outcome = validator.validate(node, &value, None);
         if !outcome.is_valid() {
-            return self.add_all(outcome.into_errors());
+            self.add_all(outcome.into_errors())?;
+            return match self.checks {
+                // One of the errors says it.
+                0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            };
         }
         if rules.exist() {
             self.rule_errors(rules, &value)?;

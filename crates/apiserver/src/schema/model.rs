@@ -7,11 +7,12 @@ use serde_json::{Map, Value};
 
 use super::correlate::Correlated;
 use super::embedded::{self, Malformed};
-use super::shape::{TooManyDefaults, Unknown};
+use super::shape::Unknown;
 use super::validate::{CHECKS_MAX, Form, Validator};
 use super::{Schema, cel, list_type};
 use crate::selector::SelectableField;
 use crate::status::FieldError;
+use crate::typed::TooManyDefaults;
 
 /// The rules of a definition for the objects of one version.
 #[derive(Debug, PartialEq)]

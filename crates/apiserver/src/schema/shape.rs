@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::{DEFAULTS_BYTES_MAX, META, Member, Schema};
+use super::{META, Member, Schema};
+use crate::typed::{DEFAULTS_BYTES_MAX, TooManyDefaults};
 
 /// Maximum number of unknown members that are reported.
 ///
@@ -22,10 +23,6 @@ pub(super) struct Unknown {
     path: String,
     pub(super) found: Vec<String>,
 }
-
-/// Error: the defaults of an object would be larger than [`DEFAULTS_BYTES_MAX`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooManyDefaults;
 
 // === impl Unknown ===
 

@@ -13,10 +13,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::Schema;
 use super::model::{Model, Stored, Undecodable};
-use super::{DEFAULTS_BYTES_MAX, Schema};
 use crate::go_json::to_text;
 use crate::status::FieldError;
+use crate::typed::DEFAULTS_BYTES_MAX;
 
 const EXAMPLES: &str = include_str!("tests/examples.jsonl");
 

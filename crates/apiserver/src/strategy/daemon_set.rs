@@ -23,7 +23,7 @@ fn begin(set: &mut Object) {
 fn count(new: &mut Object, old: &Object, _part: Part) {
     let template = |set: &Object| set.get("spec").map(|spec| spec["template"].clone());
     let is_changed = template(new) != template(old);
-    set_generation(new, generation(old) + i64::from(is_changed));
+    set_generation(new, generation(old).wrapping_add(i64::from(is_changed)));
 }
 
 fn generation(set: &Object) -> i64 {

@@ -19,6 +19,7 @@ use kube_informer_protobuf::{Container, Field, Form, MessageId, Messages, Presen
 use serde_json::{Map, Value};
 
 use super::value_type::{ValueType, message};
+use super::{DEFAULTS_BYTES_MAX, TooManyDefaults};
 use crate::kinds::Kind;
 use crate::quantity;
 
@@ -123,19 +124,50 @@ const FUNCTIONS: &[(&str, Function)] = &[
 /// The group whose objects have no defaults, although it has types with defaults of other groups.
 const WITHOUT_DEFAULTS: &str = "node.k8s.io";
 
+/// Number of bytes that each JSON object counts for, because a [`Function`] can add members to it.
+const OBJECT_BYTES: usize = 16;
+
 /// The defaults of one type.
 #[derive(Default)]
 struct Rule {
-    fields: Vec<(&'static str, Value)>,
+    fields: Vec<FieldDefault>,
     function: Option<Function>,
 }
 
+/// The default of a field.
+struct FieldDefault {
+    field: &'static str,
+    value: Value,
+    /// Size of the member as JSON, without quotes.
+    bytes: usize,
+}
+
 /// Sets the defaults of an object of a built-in kind.
-pub(crate) fn set_defaults(kind: &Kind, object: &mut Members) {
-    if let ValueType::Message(id) = ValueType::of(kind)
-        && kind.group != WITHOUT_DEFAULTS
-    {
-        set(id, object);
+///
+/// # Errors
+///
+/// Returns an error if the defaults are too large. The object then has only some of its defaults.
+pub(crate) fn set_defaults(kind: &Kind, object: &mut Members) -> Result<(), TooManyDefaults> {
+    let ValueType::Message(id) = ValueType::of(kind) else {
+        return Ok(());
+    };
+    if kind.group == WITHOUT_DEFAULTS {
+        return Ok(());
+    }
+    let count: usize = object.values().map(objects).sum();
+    let of_functions = count.saturating_mul(OBJECT_BYTES);
+    let mut left = DEFAULTS_BYTES_MAX
+        .checked_sub(of_functions)
+        .ok_or(TooManyDefaults)?;
+    set(id, object, &mut left)
+}
+
+/// Returns the number of JSON objects in a value.
+fn objects(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => 1 + members.values().map(objects).sum::<usize>(),
+        Value::Array(items) => items.iter().map(objects).sum(),
+        _ => 0,
     }
 }
 
@@ -145,9 +177,13 @@ fn rules() -> &'static BTreeMap<String, Rule> {
         let mut rules: BTreeMap<String, Rule> = BTreeMap::new();
         for (name, fields) in FIELDS {
             let rule = rules.entry(format!("k8s.io.{name}")).or_default();
-            for (field, value) in *fields {
-                let value = serde_json::from_str(value).expect("the defaults are JSON");
-                rule.fields.push((*field, value));
+            for (field, text) in *fields {
+                let value = serde_json::from_str(text).expect("the defaults are JSON");
+                rule.fields.push(FieldDefault {
+                    field,
+                    bytes: field.len() + text.len(),
+                    value,
+                });
             }
         }
         for (name, function) in FUNCTIONS {
@@ -158,15 +194,17 @@ fn rules() -> &'static BTreeMap<String, Rule> {
     })
 }
 
-fn set(id: MessageId, members: &mut Members) {
+fn set(id: MessageId, members: &mut Members, left: &mut usize) -> Result<(), TooManyDefaults> {
     let message = message(id);
     if let Some(rule) = rules().get(message.name) {
-        for (name, default) in &rule.fields {
-            let field = message.fields.iter().find(|field| field.name == *name);
+        for default in &rule.fields {
+            let name = default.field;
+            let field = message.fields.iter().find(|field| field.name == name);
             let is_pointer = field
                 .is_some_and(|field| matches!(field.presence, Presence::Sent | Presence::Nullable));
-            if is_unset(members.get(*name), is_pointer) {
-                members.insert((*name).to_owned(), default.clone());
+            if is_unset(members.get(name), is_pointer) {
+                *left = left.checked_sub(default.bytes).ok_or(TooManyDefaults)?;
+                members.insert(name.to_owned(), default.value.clone());
             }
         }
         if let Some(function) = rule.function {
@@ -178,14 +216,14 @@ fn set(id: MessageId, members: &mut Members) {
             continue;
         };
         if field.is_inline() {
-            set(inner, members);
+            set(inner, members, left)?;
             continue;
         }
         let Some(value) = members.get_mut(field.name) else {
             // A struct that is always there has defaults too.
             if field.presence == Presence::Always && field.container == Container::One {
                 let mut value = Members::new();
-                set(inner, &mut value);
+                set(inner, &mut value, left)?;
                 if !value.is_empty() {
                     members.insert(field.name.to_owned(), Value::Object(value));
                 }
@@ -196,20 +234,21 @@ fn set(id: MessageId, members: &mut Members) {
             round_up(value);
         }
         match (field.container, value) {
-            (Container::One, value) => set_value(inner, value),
+            (Container::One, value) => set_value(inner, value, left)?,
             (Container::List, Value::Array(items)) => {
                 for item in items {
-                    set_value(inner, item);
+                    set_value(inner, item, left)?;
                 }
             }
             (Container::Map, Value::Object(items)) => {
                 for item in items.values_mut() {
-                    set_value(inner, item);
+                    set_value(inner, item, left)?;
                 }
             }
             _ => {}
         }
     }
+    Ok(())
 }
 
 /// Returns whether a field is a map of quantities with the type `ResourceList`.
@@ -219,11 +258,10 @@ fn is_resource_list(field: &Field, inner: MessageId) -> bool {
         && Messages::v1_36().go_type(field) == "v1.ResourceList"
 }
 
-fn set_value(id: MessageId, value: &mut Value) {
-    if let Value::Object(members) = value
-        && message(id).form == Form::Object
-    {
-        set(id, members);
+fn set_value(id: MessageId, value: &mut Value, left: &mut usize) -> Result<(), TooManyDefaults> {
+    match value {
+        Value::Object(members) if message(id).form == Form::Object => set(id, members, left),
+        _ => Ok(()),
     }
 }
 
@@ -290,7 +328,7 @@ mod tests {
         for (name, rule) in rules() {
             let at = names.iter().position(|known| known == name);
             let at = at.unwrap_or_else(|| panic!("no message {name}"));
-            for (field, _) in &rule.fields {
+            for FieldDefault { field, .. } in &rule.fields {
                 let mut fields = messages.all()[at].fields.iter();
                 assert!(fields.any(|known| known.name == *field), "{name}.{field}");
             }

@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use super::trail::{Family, Found, Trail};
+use super::trail::{Family, Found, Mode, Trail};
 use crate::quantity;
 
 /// Maximum absolute value up to which an `f64` represents every integer exactly: 2^53.
@@ -38,6 +38,18 @@ impl Literal {
         decoded.unwrap_or_else(|| serde_json::from_str(text).unwrap_or_default())
     }
 
+    /// Returns what Kubernetes' converter makes of a number: the integer that it equals, cut to the bits of its type.
+    fn converted(self, text: &str) -> Option<Value> {
+        let number = text.parse().ok().or_else(|| integral(text))?;
+        match self {
+            #[expect(clippy::cast_possible_truncation, reason = "as Go converts it")]
+            Literal::Int32 => Some(Value::from(number as i32)),
+            Literal::Int64 => Some(Value::from(number)),
+            Literal::IntOrString => i32::try_from(number).ok().map(Value::from),
+            Literal::Byte | Literal::Double | Literal::Quantity => None,
+        }
+    }
+
     fn number(self, text: &str, trail: &mut Trail) -> Option<Value> {
         let found = match text.as_bytes().first()? {
             b'"' => Found::Text,
@@ -46,6 +58,11 @@ impl Literal {
             b't' | b'f' => Found::Bool,
             _ => Found::Unfit(text),
         };
+        if trail.mode == Mode::Convert
+            && let Some(converted) = self.converted(text)
+        {
+            return Some(converted);
+        }
         let (expected, number) = match self {
             Literal::Int32 | Literal::IntOrString => {
                 ("int32", text.parse::<i32>().ok().map(Value::from))
@@ -66,6 +83,16 @@ impl Literal {
         }
         number
     }
+}
+
+/// Returns an integer that is written with a fraction or an exponent.
+fn integral(text: &str) -> Option<i64> {
+    let number: f64 = text.parse().ok()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a number out of range has the nearest one, and Go defines none"
+    )]
+    (number.fract() == 0.0).then_some(number as i64)
 }
 
 /// Returns a number as Go writes it: without a fraction, it is an integer.
@@ -90,6 +117,6 @@ fn quantity(text: &str, trail: &mut Trail) -> Option<Value> {
         .strip_prefix('"')
         .and_then(|text| text.strip_suffix('"'));
     let canonical = quantity::canonical(inner.unwrap_or(text).trim());
-    let canonical = canonical.map_err(|why| trail.malformed(why.to_owned(), true));
+    let canonical = canonical.map_err(|why| trail.malformed(why.to_owned()));
     canonical.ok().map(Value::String)
 }

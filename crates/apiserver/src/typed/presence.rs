@@ -6,6 +6,7 @@
 use kube_informer_protobuf::{Container, Field, Form, MessageId, Presence, Type};
 use serde_json::{Map, Value, json};
 
+use super::DEFAULTS_BYTES_MAX;
 use super::value_type::{Target, ValueType, either, message, type_meta};
 use crate::kinds::Kind;
 
@@ -15,18 +16,22 @@ const STORED_AS_JSON: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.
 /// Go's zero time in the two forms of times.
 const ZERO_TIMES: [&str; 2] = ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z"];
 
+/// Number of bytes of a member in JSON besides its name, at least: quotes, colon, comma and value.
+const QUOTES_BYTES: usize = 5;
+
 /// Completes the values of an object.
-#[derive(Clone, Copy)]
 struct Writer {
     /// Whether an empty list or map is written as such.
     keeps_empty: bool,
+    /// How many more bytes can be added.
+    left: usize,
 }
 
 /// Brings an object into the form in which Kubernetes returns it: the metadata, and all of a built-in kind.
 pub(crate) fn complete(kind: &Kind, object: &mut Map<String, Value>) {
     let keeps_empty = STORED_AS_JSON.contains(&kind.group.as_str());
     match ValueType::of(kind) {
-        ValueType::Message(id) => Writer { keeps_empty }.members(id, object),
+        ValueType::Message(id) => Writer::new(keeps_empty).members(id, object),
         _ => {
             if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
                 complete_metadata(metadata);
@@ -38,8 +43,7 @@ pub(crate) fn complete(kind: &Kind, object: &mut Map<String, Value>) {
 /// Brings the metadata of an object into the form in which Kubernetes returns it.
 pub(crate) fn complete_metadata(metadata: &mut Map<String, Value>) {
     if let Target::Struct(id) = ValueType::metadata().target() {
-        let keeps_empty = false;
-        Writer { keeps_empty }.members(id, metadata);
+        Writer::new(false).members(id, metadata);
     }
 }
 
@@ -54,7 +58,14 @@ pub(super) fn zero_item(value_type: ValueType) -> Value {
 }
 
 impl Writer {
-    fn members(self, id: MessageId, members: &mut Map<String, Value>) {
+    fn new(keeps_empty: bool) -> Writer {
+        Writer {
+            keeps_empty,
+            left: DEFAULTS_BYTES_MAX,
+        }
+    }
+
+    fn members(&mut self, id: MessageId, members: &mut Map<String, Value>) {
         let message = message(id);
         for field in &message.fields {
             if field.is_inline() {
@@ -64,7 +75,10 @@ impl Writer {
                 continue;
             }
             let Some(value) = members.get_mut(field.name) else {
-                if let Some(zero) = self.written(field) {
+                if let Some(left) = self.left.checked_sub(field.name.len() + QUOTES_BYTES)
+                    && let Some(zero) = self.written(field)
+                {
+                    self.left = left;
                     members.insert(field.name.to_owned(), zero);
                 }
                 continue;
@@ -83,7 +97,7 @@ impl Writer {
     }
 
     /// Returns what is written for a field without a value.
-    fn written(self, field: &Field) -> Option<Value> {
+    fn written(&mut self, field: &Field) -> Option<Value> {
         match (field.presence, field.container) {
             (Presence::Nullable, _) | (Presence::Always, Container::List | Container::Map) => {
                 Some(Value::Null)
@@ -94,7 +108,7 @@ impl Writer {
     }
 
     /// Completes the value of a field.
-    fn field(self, field: &Field, value: &mut Value) {
+    fn field(&mut self, field: &Field, value: &mut Value) {
         match (field.container, &mut *value) {
             (Container::One, Value::Null) if field.presence == Presence::Always => {
                 *value = self.zero(field.value);
@@ -114,7 +128,7 @@ impl Writer {
         }
     }
 
-    fn value(self, value_type: Type, value: &mut Value) {
+    fn value(&mut self, value_type: Type, value: &mut Value) {
         let Type::Message(id) = value_type else {
             return;
         };
@@ -132,12 +146,19 @@ impl Writer {
                 *value = Value::Null;
             }
             (Form::Either, value @ Value::Object(_)) => self.value(either(id).0.value, value),
-            (Form::Either, value) => self.field(either(id).1, value),
+            (Form::Either, value) => {
+                let other = either(id).1;
+                // The decoder keeps a value that is neither, because a pointer to an empty struct is sent.
+                if other.container == Container::List && !value.is_array() {
+                    *value = Value::Null;
+                }
+                self.field(other, value);
+            }
             _ => {}
         }
     }
 
-    fn zero(self, value_type: Type) -> Value {
+    fn zero(&mut self, value_type: Type) -> Value {
         let mut zero = zero(value_type);
         self.value(value_type, &mut zero);
         zero

@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 
 use super::literal::Literal;
 use super::presence;
-use super::trail::{Family, Found, Place, Trail};
+use super::trail::{Family, Found, Mode, Place, Trail};
 use super::value_type::{Target, ValueType, either, is_of_operation, member, message, type_meta};
 use crate::field_validation::Wrong;
 use crate::go_base64;
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
             Target::Either(id) => {
                 if either(id).1.value == Type::Bool {
                     let why = "boolean or JSON schema expected";
-                    self.trail.malformed(why.to_owned(), true);
+                    self.trail.malformed(why.to_owned());
                 }
                 return;
             }
@@ -64,48 +64,53 @@ impl<'a> Reader<'a> {
         self.trail.mismatch(found, &expected, family);
     }
 
+    /// Decodes a number for a type that is no number.
     fn number(mut self, value: Value) -> Value {
-        if !matches!(self.target, Target::Anything) {
-            self.mismatch(Found::Number);
+        if matches!(self.target, Target::Anything) {
+            return value;
         }
+        self.mismatch(if value.is_f64() {
+            Found::Float
+        } else {
+            Found::Integer
+        });
         value
     }
 
     /// Decodes a text that can be in another form, or returns `None`.
     fn canonical(&mut self, text: &str) -> Option<String> {
-        let (canonical, is_final) = match self.target {
-            Target::Bytes => (
-                go_base64::decode(text).map(|bytes| go_base64::encode(&bytes)),
-                false,
-            ),
-            Target::Time(layout) => (
-                GoTime::parse(layout, text).map(|time| time.canonical(layout)),
-                true,
-            ),
-            Target::Anything | Target::Text => return None,
+        match self.target {
+            Target::Bytes => {
+                let bytes = go_base64::decode(text).map_err(|why| self.trail.not_base64(why));
+                bytes.ok().map(|bytes| go_base64::encode(&bytes))
+            }
+            Target::Time(layout) => {
+                let time = GoTime::parse(layout, text).map_err(|why| self.trail.malformed(why));
+                time.ok().map(|time| time.canonical(layout))
+            }
+            Target::Anything | Target::Text => None,
             _ => {
                 self.mismatch(Found::Text);
-                return None;
+                None
             }
-        };
-        canonical
-            .map_err(|why| self.trail.malformed(why, is_final))
-            .ok()
+        }
     }
 
     /// Reads bytes as a list of numbers.
     fn list_of_bytes<'de, A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
-        let mut bytes = Vec::new();
+        let mut items = Vec::new();
         while let Some(text) = seq.next_element::<Box<RawValue>>()? {
-            let number = Literal::Byte.decode(text.get(), self.trail);
-            bytes.push(
-                number
-                    .as_u64()
-                    .and_then(|byte| byte.try_into().ok())
-                    .unwrap_or(0),
-            );
+            items.push(Literal::Byte.decode(text.get(), self.trail));
         }
-        Ok(Value::String(go_base64::encode(&bytes)))
+        let byte = |item: &Value| match item {
+            Value::Null => Some(0),
+            item => u8::try_from(item.as_u64()?).ok(),
+        };
+        let bytes: Option<Vec<u8>> = items.iter().map(byte).collect();
+        Ok(match bytes {
+            Some(bytes) => Value::String(go_base64::encode(&bytes)),
+            None => Value::Array(items),
+        })
     }
 
     fn find(&self, name: &str) -> Member {
@@ -122,6 +127,8 @@ impl<'a> Reader<'a> {
         let mut members = Map::new();
         // The names of null members, which are absent, but can be duplicates.
         let mut nulls = BTreeSet::new();
+        // A later value of a map replaces the earlier one.
+        let is_struct = matches!(self.target, Target::Struct(_));
         while let Some(name) = map.next_key::<String>()? {
             let found = self.find(&name);
             let earlier = members.remove(&name);
@@ -132,7 +139,7 @@ impl<'a> Reader<'a> {
                 }
                 let mut read = |value_type, trail: &mut Trail| {
                     let outer = trail.keeps_nulls;
-                    trail.keeps_nulls |= earlier.is_some();
+                    trail.keeps_nulls |= earlier.is_some() && is_struct;
                     let value = map.next_value_seed(Reader::new(value_type, trail));
                     trail.keeps_nulls = outer;
                     value
@@ -145,7 +152,7 @@ impl<'a> Reader<'a> {
                     }
                     Member::Unknown => {
                         trail.complain(Wrong::Unknown);
-                        let value = if trail.keeps_unknown {
+                        let value = if trail.mode == Mode::WithUnknown {
                             read(ValueType::Anything, trail)?
                         } else {
                             map.next_value::<IgnoredAny>().map(|_| Value::Null)?
@@ -154,9 +161,10 @@ impl<'a> Reader<'a> {
                     }
                 }
             })?;
-            let value = match self.target {
-                Target::Struct(_) => merged(value_type, earlier, value),
-                _ => Some(value).filter(|value| !value.is_null()),
+            let value = if is_struct && earlier.is_some() {
+                merged(value_type, earlier, value)
+            } else {
+                Some(value).filter(|value| !value.is_null())
             };
             let value = value.or_else(|| self.null(value_type));
             match value {
@@ -177,39 +185,52 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns what Go decodes a member of a struct into that has decoded an earlier value of the same name.
+/// Returns what Go decodes a value into that has decoded an earlier value, if there is one.
 ///
-/// Returns `None` for a null. Nulls in `value` are what they are in the text.
+/// Nulls in `value` are what they are in the text. Those in the result are what they are in Go. The result is `None` for
+/// an absent value.
 fn merged(value_type: ValueType, earlier: Option<Value>, value: Value) -> Option<Value> {
-    let Some(earlier) = earlier else {
-        return Some(value).filter(|value| !value.is_null());
-    };
-    match (value_type.target(), earlier, value) {
-        (_, earlier, Value::Null) => (!value_type.is_nullable()).then_some(earlier),
-        (Target::Map(_), Value::Object(mut earlier), Value::Object(value)) => {
-            earlier.extend(value);
-            Some(Value::Object(earlier))
+    match (value_type.target(), value) {
+        (_, Value::Null) => earlier.filter(|_| !value_type.is_nullable()),
+        (Target::Map(item), Value::Object(value)) => {
+            let mut members = into_members(earlier);
+            members.extend(value.into_iter().map(|(name, value)| {
+                let value = merged(item, None, value);
+                (name, value.unwrap_or_else(|| presence::zero_item(item)))
+            }));
+            Some(Value::Object(members))
         }
-        (Target::Struct(id), Value::Object(mut earlier), Value::Object(value)) => {
+        (Target::Struct(id), Value::Object(value)) => {
+            let mut members = into_members(earlier);
             for (name, value) in value {
-                let of_earlier = earlier.remove(&name);
-                if let Member::Field(value_type, _) = of_struct(id, &name)
-                    && let Some(value) = merged(value_type, of_earlier, value)
-                {
-                    earlier.insert(name, value);
-                }
+                let earlier = members.remove(&name);
+                let value = match of_struct(id, &name) {
+                    Member::Field(value_type, _) => merged(value_type, earlier, value),
+                    Member::Known(_) | Member::Unknown => Some(value),
+                };
+                members.extend(value.map(|value| (name, value)));
             }
-            Some(Value::Object(earlier))
+            Some(Value::Object(members))
         }
-        (Target::List(item), Value::Array(earlier), Value::Array(value)) => {
-            let mut earlier = earlier.into_iter();
+        (Target::List(item), Value::Array(value)) => {
+            let mut earlier = match earlier {
+                Some(Value::Array(earlier)) => earlier.into_iter(),
+                _ => Vec::new().into_iter(),
+            };
             let items = value.into_iter().map(|value| {
                 let merged = merged(item, earlier.next(), value);
                 merged.unwrap_or_else(|| presence::zero_item(item))
             });
             Some(Value::Array(items.collect()))
         }
-        (_, _, value) => Some(value),
+        (_, value) => Some(value),
+    }
+}
+
+fn into_members(value: Option<Value>) -> Map<String, Value> {
+    match value {
+        Some(Value::Object(members)) => members,
+        _ => Map::new(),
     }
 }
 

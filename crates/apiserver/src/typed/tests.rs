@@ -127,6 +127,95 @@ fn duplicates_and_nulls_are_those_of_go() {
 }
 
 #[test]
+fn nulls_and_other_values_without_content_are_those_of_go() {
+    for (kind, body, path, expected) in [
+        (
+            "v1/Pod",
+            r#"{"spec":{"tolerations":[]},"spec":{"tolerations":[null,{"key":null,"operator":"Exists"}],"nodeSelector":{"a":null}}}"#,
+            "/spec",
+            json!({"containers": null, "nodeSelector": {"a": ""}, "tolerations": [{}, {"operator": "Exists"}]}),
+        ),
+        (
+            "v1/Pod",
+            r#"{"spec":{"containers":[{"name":"a","args":["x"]}],"containers":[{"args":[null,"b"],"env":[null]},null]}}"#,
+            "/spec/containers",
+            json!([
+                {"name": "a", "args": ["x", "b"], "env": [{"name": ""}], "resources": {}},
+                {"name": "", "resources": {}},
+            ]),
+        ),
+        (
+            "v1/Pod",
+            r#"{"metadata":{"labels":{"a":"b"},"labels":{"c":null},"finalizers":["x"],"finalizers":[null,"y",null]}}"#,
+            "/metadata",
+            json!({"labels": {"a": "b", "c": ""}, "finalizers": ["x", "y", ""]}),
+        ),
+        (
+            "v1/Pod",
+            r#"{"metadata":{"creationTimestamp":"0001-01-01T00:00:00Z","managedFields":[{"manager":"m","time":"0001-01-01T00:00:00Z"}]}}"#,
+            "/metadata",
+            json!({"managedFields": [{"manager": "m", "time": null}]}),
+        ),
+        (
+            "v1/Pod",
+            r#"{"spec":{"priority":null,"activeDeadlineSeconds":null,"securityContext":null,"terminationGracePeriodSeconds":0}}"#,
+            "/spec",
+            json!({"containers": null, "terminationGracePeriodSeconds": 0}),
+        ),
+        (
+            "v1/Secret",
+            r#"{"data":{"a":[104,105],"b":[1,null,2],"c":null,"d":[]}}"#,
+            "/data",
+            json!({"a": "aGk=", "b": "AQAC", "c": "", "d": ""}),
+        ),
+        (
+            "apiextensions.k8s.io/v1/CustomResourceDefinition",
+            r#"{"spec":{"versions":[{"schema":{"openAPIV3Schema":{"items":1,"dependencies":{"a":true,"b":["x"],"c":"y"}}}}]}}"#,
+            "/spec/versions/0/schema/openAPIV3Schema",
+            json!({"items": null, "dependencies": {"a": null, "b": ["x"], "c": null}}),
+        ),
+    ] {
+        let (api_version, kind) = kind.rsplit_once('/').unwrap();
+        let outcome = outcome_of(api_version, kind, body);
+        assert_eq!(outcome["value"].pointer(path), Some(&expected), "{body}");
+    }
+}
+
+#[test]
+fn a_list_of_bytes_with_a_wrong_item_is_kept() {
+    let secret = json!({"data": {"a": [104, 300]}});
+    let decoded = decode(secret.clone(), ValueType::named("v1", "Secret"));
+    assert_eq!(decoded.value, secret);
+    let message = decoded.fault.unwrap().message;
+    let expected =
+        "json: cannot unmarshal number 300 into Go struct field Secret.data of type uint8";
+    assert_eq!(message, expected);
+}
+
+#[test]
+fn numbers_of_strategic_merge_patches_are_converted() {
+    let converted = |spec: Value| convert(json!({"spec": spec}), ValueType::named("v1", "Pod"));
+    let sound = converted(
+        json!({"priority": 1e3, "activeDeadlineSeconds": 2.0, "terminationGracePeriodSeconds": 3}),
+    );
+    assert!(sound.fault.is_none());
+    let expected =
+        json!({"priority": 1000, "activeDeadlineSeconds": 2, "terminationGracePeriodSeconds": 3});
+    assert_eq!(sound.value["spec"], expected);
+    let cut = converted(json!({"priority": 3_000_000_000_u32}));
+    assert_eq!(cut.value["spec"]["priority"], -1_294_967_296);
+    for (spec, expected) in [
+        (json!({"priority": 1.5}), "cannot convert float64 to int32"),
+        (json!({"hostPID": 1}), "unrecognized type: bool"),
+        (json!({"hostname": 1}), "cannot convert int64 to string"),
+        (json!({"hostname": 1.5}), "unrecognized type: string"),
+        (json!({"priority": "1"}), "unrecognized type: int32"),
+    ] {
+        assert_eq!(converted(spec).fault.unwrap().converted, expected);
+    }
+}
+
+#[test]
 fn unknown_fields_are_kept_only_on_request() {
     let pod = json!({"spec": {"containers": null, "new": {"a": null}}, "x": 1});
     let pods = ValueType::named("v1", "Pod");
@@ -194,6 +283,29 @@ fn a_schema_can_be_another_value() {
     assert_eq!(fault, json!({"fault": expected}));
 }
 
+#[test]
+fn what_is_added_to_an_object_is_limited() {
+    let kinds = Kinds::builtin();
+    let size = |object: &Map<String, Value>| serde_json::to_vec(object).unwrap().len();
+    for (kind, list, count) in [("Pod", "containers", 50_000), ("Service", "ports", 200_000)] {
+        let kind = kinds.by_kind("v1", kind).unwrap();
+        let items = |count| vec![json!({}); count];
+        let mut many = Map::from_iter([("spec".to_owned(), json!({list: items(count)}))]);
+        set_defaults(kind, &mut many).unwrap_err();
+        assert!(size(&many) < 2 * DEFAULTS_BYTES_MAX);
+        let mut few = Map::from_iter([("spec".to_owned(), json!({list: items(10_000)}))]);
+        set_defaults(kind, &mut few).unwrap();
+    }
+    let status = json!({"containerStatuses": vec![json!({}); 200_000]});
+    let mut many = Map::from_iter([("status".to_owned(), status)]);
+    complete(kinds.by_kind("v1", "Pod").unwrap(), &mut many);
+    let size = size(&many);
+    assert!(
+        (DEFAULTS_BYTES_MAX..3 * DEFAULTS_BYTES_MAX).contains(&size),
+        "{size}"
+    );
+}
+
 /// Bodies of random objects, and the objects after Kubernetes 1.36.3 has decoded them, set the defaults of its scheme,
 /// and stored them: apiVersion/Kind, the body and the object in each line, with tabs between.
 const DEFAULTED: &[u8] = include_bytes!("defaults/examples.tsv.gz");
@@ -211,7 +323,7 @@ fn defaults_are_those_of_kubernetes() {
         let mut object = decoded.value.as_object().unwrap().clone();
         object.insert("apiVersion".to_owned(), json!(api_version));
         object.insert("kind".to_owned(), json!(kind.kind));
-        set_defaults(kind, &mut object);
+        set_defaults(kind, &mut object).unwrap();
         complete(kind, &mut object);
         let expected: Value = serde_json::from_str(expected).unwrap();
         let found = difference(&Value::Object(object), &expected, "");

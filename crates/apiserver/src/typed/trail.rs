@@ -21,8 +21,10 @@ pub(crate) struct Fault {
 pub(super) enum Found<'a> {
     Bool,
     Text,
-    /// A number for another type.
-    Number,
+    /// An integer for another type.
+    Integer,
+    /// A number with a fraction or an exponent for another type.
+    Float,
     /// A number that its type can't represent, as it was written.
     Unfit(&'a str),
     Array,
@@ -49,6 +51,18 @@ pub(super) struct Place {
     pub(super) name: &'static str,
 }
 
+/// How a value is decoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// As by Go's JSON decoder.
+    #[default]
+    Json,
+    /// As by Go's JSON decoder, but unknown fields are part of the result.
+    WithUnknown,
+    /// As by Kubernetes' converter, which also accepts other numbers.
+    Convert,
+}
+
 /// Path of the current value, the complaints and the first fault so far.
 #[derive(Default)]
 pub(super) struct Trail {
@@ -60,8 +74,7 @@ pub(super) struct Trail {
     owner: Option<&'static str>,
     /// Whether the value is in one with a decoder of its own, which ignores unknown fields.
     is_silent: bool,
-    /// Whether unknown fields are part of the result.
-    pub(super) keeps_unknown: bool,
+    pub(super) mode: Mode,
     /// Whether the value is in one that follows an earlier one of the same name. Nulls are then part of the result.
     pub(super) keeps_nulls: bool,
     complaints: Complaints,
@@ -80,10 +93,20 @@ impl Found<'_> {
         match self {
             Found::Bool => "bool",
             Found::Text => "string",
+            Found::Float => "float64",
             Found::Unfit(text) if text.contains(['.', 'e', 'E']) => "float64",
-            Found::Number | Found::Unfit(_) => "int64",
+            Found::Integer | Found::Unfit(_) => "int64",
             Found::Array => "[]interface {}",
             Found::Object => "map[string]interface {}",
+        }
+    }
+
+    /// Returns whether Go can convert a value in a map without types to a simple kind.
+    fn converts_to(self, kind: &str) -> bool {
+        match self.untyped() {
+            "int64" => kind != "bool",
+            "float64" => !matches!(kind, "bool" | "string"),
+            _ => false,
         }
     }
 
@@ -102,7 +125,7 @@ impl fmt::Display for Found<'_> {
         match self {
             Found::Bool => f.write_str("bool"),
             Found::Text => f.write_str("string"),
-            Found::Number => f.write_str("number"),
+            Found::Integer | Found::Float => f.write_str("number"),
             Found::Unfit(text) => write!(f, "number {text}"),
             Found::Array => f.write_str("array"),
             Found::Object => f.write_str("object"),
@@ -111,9 +134,9 @@ impl fmt::Display for Found<'_> {
 }
 
 impl Trail {
-    pub(super) fn with_unknown() -> Trail {
+    pub(super) fn new(mode: Mode) -> Trail {
         Trail {
-            keeps_unknown: true,
+            mode,
             ..Trail::default()
         }
     }
@@ -180,6 +203,10 @@ impl Trail {
 
     /// Records that a value is not of the Go type `expected`.
     pub(super) fn mismatch(&mut self, found: Found<'_>, expected: &str, family: Family) {
+        let is_final = family == Family::Own;
+        if self.keeps_fault(is_final) {
+            return;
+        }
         let place = match self.owner {
             Some(owner) => format!("struct field {owner}.{}", self.fields.join(".")),
             None => "value".to_owned(),
@@ -193,28 +220,37 @@ impl Trail {
             Family::List => format!("cannot restore slice from {kind}"),
             Family::Map => format!("cannot restore map from {kind}"),
             Family::Struct => format!("cannot restore struct from: {kind}"),
-            Family::Simple if matches!(found, Found::Number | Found::Unfit(_)) => {
+            Family::Simple if found.converts_to(go_kind(expected)) => {
                 format!("cannot convert {} to {expected}", found.untyped())
             }
             Family::Simple => format!("unrecognized type: {}", go_kind(expected)),
         };
-        self.record(Fault { message, converted }, family == Family::Own);
-    }
-
-    /// Records an error of a decoder, which does not name the place of the value.
-    ///
-    /// `is_final` is whether the decoder is one of the type, whose errors end the decoding in Go.
-    pub(super) fn malformed(&mut self, message: String, is_final: bool) {
-        let converted = message.clone();
         self.record(Fault { message, converted }, is_final);
     }
 
+    /// Records an error of the decoder of a type, which ends the decoding in Go and does not name the place of the
+    /// value.
+    pub(super) fn malformed(&mut self, message: String) {
+        let converted = message.clone();
+        self.record(Fault { message, converted }, true);
+    }
+
+    /// Records that a text is not Base64.
+    pub(super) fn not_base64(&mut self, message: String) {
+        let converted = format!("error decoding from json: {message}");
+        self.record(Fault { message, converted }, false);
+    }
+
     fn record(&mut self, fault: Fault, is_final: bool) {
-        let is_kept = self.fault.as_ref();
-        let is_kept = is_kept.is_some_and(|recorded| recorded.is_final || !is_final);
-        if !is_kept {
+        if !self.keeps_fault(is_final) {
             self.fault = Some(Recorded { fault, is_final });
         }
+    }
+
+    /// Returns whether an earlier fault is the one to report.
+    fn keeps_fault(&self, is_final: bool) -> bool {
+        let earlier = self.fault.as_ref();
+        earlier.is_some_and(|earlier| earlier.is_final || !is_final)
     }
 }
 

@@ -55,11 +55,15 @@ pub(super) enum Target {
 const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
 
 impl ValueType {
+    /// Returns the type of the objects of a kind. The metadata of a kind that is not in the table is decoded too.
     pub(crate) fn of(kind: &Kind) -> ValueType {
         if kind.custom {
             return ValueType::Custom;
         }
-        ValueType::named(&kind.api_version(), &kind.kind)
+        match ValueType::named(&kind.api_version(), &kind.kind) {
+            ValueType::Anything => ValueType::Custom,
+            known => known,
+        }
     }
 
     /// Returns the type of the `metadata` of every object.

@@ -44,29 +44,26 @@ pub(super) fn admit(
     resource: &Resource,
     object: &mut Object,
 ) -> Result<(), ApiError> {
-    match &*resource.kind.group_resource() {
-        "pods" => {
-            let mut spec = object.part("spec");
-            if let Some(members) = spec.as_object_mut() {
-                tolerate_failures(members);
-                let set = set_priority(shared, state, members);
-                set.map_err(|why| ApiError::forbidden(&resource.kind, object.text("name"), &why))?;
-            }
-            object.set("spec", Some(spec));
+    let kind = &resource.kind;
+    if kind.is_builtin("pods") {
+        let mut spec = object.part("spec");
+        if let Some(members) = spec.as_object_mut() {
+            tolerate_failures(members);
+            let set = set_priority(shared, state, members);
+            set.map_err(|why| ApiError::forbidden(kind, object.name_or_prefix(), &why))?;
         }
-        "nodes" => {
-            let mut spec = object.part("spec");
-            add_taint(&mut spec);
-            object.set("spec", Some(spec));
-        }
-        _ => {}
+        object.set("spec", Some(spec));
+    } else if kind.is_builtin("nodes") {
+        let mut spec = object.part("spec");
+        add_taint(&mut spec);
+        object.set("spec", Some(spec));
     }
     Ok(())
 }
 
 /// Changes an updated object: a pod keeps its priority, and tolerates the failure of its node.
 pub(super) fn admit_update(resource: &Resource, old: &Object, new: &mut Object) {
-    if resource.kind.group_resource() != "pods" {
+    if !resource.kind.is_builtin("pods") {
         return;
     }
     let mut spec = new.part("spec");

@@ -146,10 +146,7 @@ fn prepare(shared: &Shared, resource: &Resource, object: &mut Object, how: How) 
     }
     (resource.strategy.hooks.prepare)(object);
     let now = shared.settings.clock.now().to_string();
-    if object.get("status").is_none() {
-        let status = resource.strategy.initial_status(object, &now);
-        object.set("status", status);
-    }
+    resource.strategy.start_status(object, &now);
     object.set_meta("resourceVersion", None);
     if object.meta("creationTimestamp").is_none() {
         object.set_meta("creationTimestamp", Some(json!(now)));
@@ -186,11 +183,7 @@ fn check_namespace(
             let why = format!(
                 "unable to create new content in namespace {namespace} because it is being terminated"
             );
-            let name = match object.text("name") {
-                "" => object.text("generateName"),
-                name => name,
-            };
-            let error = ApiError::forbidden(&resource.kind, name, &why);
+            let error = ApiError::forbidden(&resource.kind, object.name_or_prefix(), &why);
             Err(error.caused_by(
                 "NamespaceTerminating",
                 &format!("namespace {namespace} is being terminated"),

@@ -23,14 +23,14 @@ use super::write::{How, Subject};
 use crate::decode_error::DecodeError;
 use crate::field_validation::{Complaints, Directive, Warnings};
 use crate::go_json;
-use crate::kinds::schema::Definition;
+use crate::kinds::{Kind, schema::Definition};
 use crate::metadata::merge_owners;
 use crate::object::{Object, json_type};
 use crate::quote::go_map;
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
-use crate::typed::{self, Decoded, ValueType};
+use crate::typed::{self, Decoded, Fault, ValueType};
 
 use json::Operation;
 
@@ -105,6 +105,37 @@ impl PatchBody {
         }
     }
 
+    /// Decodes a patched document.
+    pub(super) fn decode(&self, patched: Value, value_type: ValueType) -> Decoded {
+        match self {
+            PatchBody::Strategic(_) => typed::convert(patched, value_type),
+            _ => typed::decode(patched, value_type),
+        }
+    }
+
+    /// Converts a decoded document to an object. `text` is the document before it was decoded.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 422 error if the document is no object of the kind.
+    pub(super) fn result(
+        &self,
+        kind: &Kind,
+        text: &str,
+        value: Value,
+        fault: Option<Fault>,
+    ) -> Result<Object, ApiError> {
+        let fault = match (fault, self) {
+            (Some(fault), PatchBody::Strategic(_)) if !kind.custom => {
+                let shown = self.shown(text);
+                return Err(ApiError::no_such_object(&shown, &fault.converted));
+            }
+            (fault, _) => fault.map(|fault| fault.message),
+        };
+        let object = Object::of(kind, value, fault);
+        object.map_err(|error| undecodable(text, &error))
+    }
+
     /// Applies the patch to a document. If the method returns an error, the document can be partly changed.
     ///
     /// A strategic merge patch requires the document's schema, which `definition` returns.
@@ -157,7 +188,7 @@ pub(crate) fn patch(
             mut complaints,
             fault,
         } = match rigour {
-            Some(rigour) => rigour.decode(subject, stored, document),
+            Some(rigour) => rigour.decode(patch, subject, stored, document),
             None => typed::decode_leniently(document, resource.value_type()),
         };
         if let Some(rigour) = rigour
@@ -167,18 +198,9 @@ pub(crate) fn patch(
             let judged = rigour.judge(&std::mem::take(&mut complaints));
             judged.map_err(refused)?;
         }
-        let undecodable = |error: DecodeError| ApiError::no_such_object(&text, &error.why());
-        let fault = match (fault, patch) {
-            (Some(fault), PatchBody::Strategic(_)) if !resource.kind.custom => {
-                return Err(ApiError::no_such_object(
-                    &patch.shown(&text),
-                    &fault.converted,
-                ));
-            }
-            (fault, _) => fault.map(|fault| fault.message),
-        };
-        let mut patched = Object::of(&resource.kind, value, fault).map_err(undecodable)?;
-        complaints.add_unknown(&resource.decode(&mut patched).map_err(undecodable)?);
+        let mut patched = patch.result(&resource.kind, &text, value, fault)?;
+        let unknown = resource.decode(&mut patched);
+        complaints.add_unknown(&unknown.map_err(|error| undecodable(&text, &error))?);
         if let Some(rigour) = rigour {
             rigour.judge(&complaints).map_err(refused)?;
             let when = " after mutating admission happens";
@@ -192,9 +214,15 @@ pub(crate) fn patch(
 
 impl Rigour<'_> {
     /// Decodes the patched object, with complaints about the unknown and duplicate fields of the patch too.
-    fn decode(&self, subject: Subject<'_>, stored: &Object, patched: Value) -> Decoded {
+    fn decode(
+        &self,
+        patch: &PatchBody,
+        subject: Subject<'_>,
+        stored: &Object,
+        patched: Value,
+    ) -> Decoded {
         let value_type = subject.resource.value_type();
-        let decoded = typed::decode(patched, value_type);
+        let decoded = patch.decode(patched, value_type);
         let old = if decoded.complaints.is_empty() {
             Complaints::default()
         } else {
@@ -211,6 +239,10 @@ impl Rigour<'_> {
     fn judge(&self, complaints: &Complaints) -> Result<(), ApiError> {
         self.directive.judge(complaints, self.warnings)
     }
+}
+
+fn undecodable(text: &str, error: &DecodeError) -> ApiError {
+    ApiError::no_such_object(text, &error.why())
 }
 
 /// Applies a strategic merge patch to a document, or returns a 415 error if `definition` is `None`.

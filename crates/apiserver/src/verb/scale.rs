@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 use super::patch::PatchBody;
 use super::update::{change, check_path, check_uid};
 use super::write::{How, Subject};
-use crate::kinds::schema::Schema;
+use crate::kinds::{Subresource, schema::Schema};
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
+use crate::typed::ValueType;
 
 /// Replicas of a `Scale` if the object lacks the field. The value is that of Kubernetes' `invalidSpecReplicas`.
 const UNSET: i64 = i32::MIN as i64;
@@ -62,10 +63,14 @@ pub(crate) fn patch(
         let found = Schema::builtin().of_kind("autoscaling/v1", "Scale");
         found.filter(|_| !is_custom)
     };
+    let kind = Subresource::scale().expected_kind();
     write(shared, subject, how, |object| {
         let mut scale = scale_of(subject.resource, object);
         patch.apply(definition, &mut scale)?;
-        Ok(scale)
+        let text = scale.to_string();
+        let decoded = patch.decode(scale, ValueType::of(&kind));
+        let scale = patch.result(&kind, &text, decoded.value, decoded.fault)?;
+        Ok(scale.into_value())
     })
 }
 

@@ -14,7 +14,6 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
-
 use crate::kinds::Kind;
 use crate::negotiate::{Encoding, Format, IncludeObject, Representation};
 use crate::protobuf::{self, Schema};
@@ -219,8 +218,7 @@ fn line(event_type: &str, object: &Value) -> Bytes {
 
 /// Returns an object of a kind with this metadata, in which no other field is set.
 fn object_without_values(kind: &Kind, mut metadata: Value) -> Value {
-    let group_resource = kind.group_resource();
-    if group_resource == "daemonsets.apps" {
+    if kind.is_builtin("daemonsets.apps") {
         metadata["annotations"][TEMPLATE_GENERATION] = json!("0");
     }
     let mut object = Map::from_iter([
@@ -228,7 +226,7 @@ fn object_without_values(kind: &Kind, mut metadata: Value) -> Value {
         ("kind".to_owned(), json!(kind.kind)),
         ("metadata".to_owned(), metadata),
     ]);
-    if WITH_REPLICAS.contains(&&*group_resource) {
+    if WITH_REPLICAS.iter().any(|name| kind.is_builtin(name)) {
         object.insert("spec".to_owned(), json!({"replicas": 0}));
     }
     typed::complete(kind, &mut object);

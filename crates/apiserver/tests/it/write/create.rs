@@ -40,6 +40,12 @@ async fn a_new_object_has_the_fields_that_the_server_sets() {
 #[tokio::test(start_paused = true)]
 async fn a_new_object_starts_with_the_status_of_its_kind() {
     let server = builder().build();
+    let volume =
+        json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "direct"}});
+    assert_eq!(
+        server.create(volume).unwrap()["status"],
+        json!({"phase": "Pending", "lastPhaseTransitionTime": "2027-01-15T08:00:00Z"})
+    );
     let sent = json!({"phase": "Bound", "replicas": 7});
     for (path, expected) in [
         (

@@ -92,6 +92,25 @@ impl Meter {
         Ok(())
     }
 
+    /// Counts the work of converting data to `found`: a value, or an error that contains the data.
+    pub(super) fn read<'a>(
+        &mut self,
+        found: Result<Value<'a>, String>,
+    ) -> Result<Result<Value<'a>, String>, Failure> {
+        let decoded = match &found {
+            Ok(Value::Bytes(bytes)) => bytes.len(),
+            Ok(_) => 0,
+            Err(message) => message.len(),
+        };
+        self.work(decoded / 16)?;
+        Ok(found)
+    }
+
+    /// Counts the comparison of a text or of bytes with another one.
+    pub(super) fn compare(&mut self, length: usize) -> Result<(), Failure> {
+        self.work(length / 64)
+    }
+
     /// Counts work that has no cost.
     pub(super) fn work(&mut self, count: usize) -> Result<(), Failure> {
         self.work = self.work.saturating_add(count as u64);

@@ -28,10 +28,13 @@ pub(super) fn equal<'a>(
         (Value::Optional(one), Value::Optional(other)) => Ok(one.is_none() && other.is_none()),
         (Value::Unknown(one), other) => equal_unknown(meter, one, other),
         (Value::String(one), Value::String(other)) => {
-            meter.work(one.len().min(other.len()) / 64)?;
+            meter.compare(one.len().min(other.len()))?;
             Ok(**one == **other)
         }
-        (Value::Bytes(one), Value::Bytes(other)) => Ok(one == other),
+        (Value::Bytes(one), Value::Bytes(other)) => {
+            meter.compare(one.len().min(other.len()))?;
+            Ok(one == other)
+        }
         (Value::Bool(one), Value::Bool(other)) => Ok(one == other),
         (Value::Type(one), Value::Type(other)) => Ok(one == other),
         (Value::Timestamp(one), Value::Timestamp(other)) => Ok(one == other),
@@ -83,9 +86,15 @@ fn equal_list<'a>(meter: &mut Meter, one: &List<'a>, other: &Value<'a>) -> Resul
     match schema.extensions.list_type.as_deref() {
         Some("set") => {
             meter.work(one.len())?;
-            let known: BTreeSet<Option<ScalarKey>> = item_keys(one).collect();
+            let mut known = BTreeSet::new();
+            for key in item_keys(one) {
+                meter.work(key.as_ref().map_or(0, ScalarKey::work))?;
+                known.insert(key);
+            }
             for item in other.iter() {
-                let key = item.ok().as_ref().and_then(ScalarKey::of_value);
+                let item = meter.read(item)?.ok();
+                let key = item.as_ref().and_then(ScalarKey::of_value);
+                meter.work(key.as_ref().map_or(0, ScalarKey::work))?;
                 if key.is_none() || !known.contains(&key) {
                     return Ok(false);
                 }
@@ -95,7 +104,8 @@ fn equal_list<'a>(meter: &mut Meter, one: &List<'a>, other: &Value<'a>) -> Resul
         Some("map") => equal_map_list(meter, one, other, schema),
         _ => {
             for (item, other) in one.iter().zip(other.iter()) {
-                if !equal_data(meter, &item?, &other?)? {
+                let (item, other) = (meter.read(item)??, meter.read(other)??);
+                if !equal_data(meter, &item, &other)? {
                     return Ok(false);
                 }
             }
@@ -126,7 +136,7 @@ fn equal_made_list<'a>(
         return Ok(false);
     }
     for (item, other) in one.iter().zip(other.iter()) {
-        let (Ok(item), Ok(other)) = (item, other) else {
+        let (Ok(item), Ok(other)) = (meter.read(item)?, meter.read(other)?) else {
             continue;
         };
         match equal(meter, &item, &other) {
@@ -147,14 +157,19 @@ fn equal_map_list<'a>(
     let keys = &schema.extensions.list_map_keys;
     let mut known = BTreeMap::new();
     for item in one.iter() {
-        let item = item?;
+        let item = meter.read(item)??;
         if let Some(key) = map_list_key(&item, keys) {
+            meter.work(key.iter().map(ScalarKey::work).sum())?;
             known.insert(key, item);
         }
     }
     for item in other.iter() {
-        let item = item?;
-        let Some(known) = map_list_key(&item, keys).and_then(|key| known.get(&key)) else {
+        let item = meter.read(item)??;
+        let Some(key) = map_list_key(&item, keys) else {
+            return Ok(false);
+        };
+        meter.work(key.iter().map(ScalarKey::work).sum())?;
+        let Some(known) = known.get(&key) else {
             return Ok(false);
         };
         if !equal(meter, known, &item)? {
@@ -178,7 +193,7 @@ fn equal_map<'a>(meter: &mut Meter, one: &Map<'a>, other: &Value<'a>) -> Result<
         return Ok(false);
     }
     for (name, json) in *entries {
-        meter.work(1)?;
+        meter.work(1 + name.len() / 64)?;
         if !one.knows(name) {
             // A field without a schema is compared as data.
             let Map::Data {
@@ -197,7 +212,8 @@ fn equal_map<'a>(meter: &mut Meter, one: &Map<'a>, other: &Value<'a>) -> Result<
         match (one.get_name(name), other.get_name(name)) {
             (None, None) => {}
             (Some(value), Some(other)) => {
-                if !equal(meter, &value?, &other?)? {
+                let (value, other) = (meter.read(value)??, meter.read(other)??);
+                if !equal(meter, &value, &other)? {
                     return Ok(false);
                 }
             }
@@ -215,7 +231,9 @@ fn equal_made_map<'a>(meter: &mut Meter, one: &Map<'a>, other: &Map<'a>) -> Resu
         let (Some(Ok(value)), Some(other)) = (one.get(&key), other.get(&key)) else {
             return Ok(false);
         };
-        let Ok(other) = other else { continue };
+        let Ok(other) = meter.read(other)? else {
+            continue;
+        };
         match equal(meter, &value, &other) {
             Ok(true) | Err(Failure::Error(_)) => {}
             failed => return failed,
@@ -227,7 +245,10 @@ fn equal_made_map<'a>(meter: &mut Meter, one: &Map<'a>, other: &Map<'a>) -> Resu
 fn equal_unknown(meter: &mut Meter, one: &Json, other: &Value<'_>) -> Result<bool, Failure> {
     Ok(match other {
         Value::Unknown(other) => equal_json(meter, one, other)?,
-        Value::String(text) => one.as_str() == Some(text),
+        Value::String(text) => {
+            meter.compare(text.len())?;
+            one.as_str() == Some(text)
+        }
         Value::Bool(value) => one.as_bool() == Some(*value),
         Value::Int(value) => one.as_i64() == Some(*value),
         Value::Double(value) => one.is_f64() && one.as_f64() == Some(*value),
@@ -238,7 +259,7 @@ fn equal_unknown(meter: &mut Meter, one: &Json, other: &Value<'_>) -> Result<boo
 /// Returns whether data without a schema is equal.
 fn equal_json(meter: &mut Meter, one: &Json, other: &Json) -> Result<bool, Failure> {
     meter.work(1)?;
-    let mut all_equal = |pairs: &mut dyn Iterator<Item = (&Json, &Json)>| {
+    let all_equal = |meter: &mut Meter, pairs: &mut dyn Iterator<Item = (&Json, &Json)>| {
         for (one, other) in pairs {
             if !equal_json(meter, one, other)? {
                 return Ok(false);
@@ -248,13 +269,19 @@ fn equal_json(meter: &mut Meter, one: &Json, other: &Json) -> Result<bool, Failu
     };
     match (one, other) {
         (Json::Array(one), Json::Array(other)) if one.len() == other.len() => {
-            all_equal(&mut one.iter().zip(other))
+            all_equal(meter, &mut one.iter().zip(other))
         }
-        (Json::Object(one), Json::Object(other)) if one.keys().eq(other.keys()) => {
-            all_equal(&mut one.values().zip(other.values()))
+        (Json::Object(one), Json::Object(other)) if one.len() == other.len() => {
+            for (name, other) in one.keys().zip(other.keys()) {
+                meter.work(1 + name.len() / 64)?;
+                if name != other {
+                    return Ok(false);
+                }
+            }
+            all_equal(meter, &mut one.values().zip(other.values()))
         }
         (Json::String(one), Json::String(other)) if one.len() == other.len() => {
-            meter.work(one.len() / 64)?;
+            meter.compare(one.len())?;
             Ok(one == other)
         }
         (Json::Array(_) | Json::Object(_), _) => Ok(false),
@@ -285,6 +312,14 @@ impl ScalarKey {
             Json::String(text) => ScalarKey::String(text.clone()),
             Json::Array(_) | Json::Object(_) => return None,
         })
+    }
+
+    /// Returns the work of copying and comparing the key.
+    fn work(&self) -> usize {
+        match self {
+            ScalarKey::String(text) => text.len() / 16,
+            _ => 0,
+        }
     }
 
     pub(super) fn of_value(value: &Value<'_>) -> Option<ScalarKey> {
@@ -391,7 +426,7 @@ pub(super) fn contains<'a>(
 ) -> Result<bool, Failure> {
     let mut failure = None;
     for item in list.iter() {
-        let found = match item {
+        let found = match meter.read(item)? {
             Ok(item) if list.like().is_some() => equal_data(meter, &item, value),
             Ok(item) => equal(meter, value, &item),
             Err(error) => Err(Failure::Error(error)),

@@ -213,9 +213,7 @@ impl<'a, 'm> Evaluator<'a, 'm> {
             value => (value, access.is_optional),
         };
         let found = look_up(target, key);
-        if let Some(Ok(Value::Bytes(decoded))) = &found {
-            self.meter.work(decoded.len() / 16)?;
-        }
+        let found = found.map(|value| self.meter.read(value)).transpose()?;
         if !is_optional || found.is_some() {
             self.charge(1)?;
         }
@@ -242,6 +240,7 @@ impl<'a, 'm> Evaluator<'a, 'm> {
             value => value,
         };
         let found = look_up(target, &Value::String(Text::Borrowed(name)));
+        let found = found.map(|value| self.meter.read(value)).transpose()?;
         self.charge(1)?;
         match found {
             Some(value) => value.map(|_| Value::Bool(true)).map_err(Failure::Error),

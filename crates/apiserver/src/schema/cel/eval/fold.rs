@@ -64,7 +64,7 @@ impl<'a> Evaluator<'a, '_> {
                 Value::Map(map) if second.is_some() => map.get(&key).unwrap_or(Ok(Value::Null)),
                 _ => Ok(key.clone()),
             };
-            let item = item.map_err(Failure::Error);
+            let item = self.meter.read(item)?.map_err(Failure::Error);
             match second {
                 Some(second) => {
                     self.locals[first] = Local::Known(Ok(key.clone()));

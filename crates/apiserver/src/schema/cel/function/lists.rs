@@ -54,7 +54,7 @@ pub(super) fn call<'a>(
 
 fn items<'a>(meter: &mut Meter, list: &List<'a>) -> Result<Vec<Value<'a>>, Failure> {
     meter.work(list.len())?;
-    Ok(list.iter().collect::<Result<_, _>>()?)
+    list.iter().map(|item| Ok(meter.read(item)??)).collect()
 }
 
 fn range<'a>(meter: &mut Meter, count: i64) -> Outcome<'a> {
@@ -106,7 +106,8 @@ fn index_of<'a>(
     indices: impl Iterator<Item = usize>,
 ) -> Outcome<'a> {
     for index in indices {
-        let Some(Ok(candidate)) = list.get(index) else {
+        let candidate = list.get(index).map(|item| meter.read(item)).transpose()?;
+        let Some(Ok(candidate)) = candidate else {
             continue;
         };
         match equal(meter, &candidate, item) {
@@ -242,7 +243,8 @@ fn merge_sort<'a>(pairs: &mut Vec<(Value<'a>, Value<'a>)>) {
 
 fn contains_all<'a>(meter: &mut Meter, list: &List<'a>, other: &List<'a>) -> Result<bool, Failure> {
     for item in other.iter() {
-        if !contains(meter, list, &item?)? {
+        let item = meter.read(item)??;
+        if !contains(meter, list, &item)? {
             return Ok(false);
         }
     }
@@ -251,7 +253,9 @@ fn contains_all<'a>(meter: &mut Meter, list: &List<'a>, other: &List<'a>) -> Res
 
 fn intersects<'a>(meter: &mut Meter, one: &List<'a>, other: &List<'a>) -> Outcome<'a> {
     for item in one.iter() {
-        let Ok(item) = item else { continue };
+        let Ok(item) = meter.read(item)? else {
+            continue;
+        };
         match contains(meter, other, &item) {
             Ok(true) => return Ok(Value::Bool(true)),
             Err(Failure::LimitExceeded) => return Err(Failure::LimitExceeded),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::cost::{Failure, Meter};
 use super::super::equality::{ScalarKey, compare, contains, equal, item_keys, map_list_key};
 use super::super::time::Timestamp;
-use super::super::value::{List, Value};
+use super::super::value::{List, Map, Value};
 use super::{Outcome, missing_operator};
 
 pub(super) fn call<'a>(
@@ -22,10 +22,7 @@ pub(super) fn call<'a>(
         },
         ("_<_" | "_<=_" | "_>_" | "_>=_", [one, other]) => order(name, one, other),
         ("@in", [value, Value::List(list)]) => contains(meter, list, value).map(Value::Bool),
-        ("@in", [value, Value::Map(map)]) => match map.get(value) {
-            Some(Err(error)) => Err(error.into()),
-            found => Ok(Value::Bool(found.is_some())),
-        },
+        ("@in", [value, Value::Map(map)]) => is_key(meter, map, value),
         ("@in", _) => Err("no such overload".into()),
         ("!_", [Value::Bool(value)]) => Ok(Value::Bool(!value)),
         ("-_", [value]) => negate(value),
@@ -117,18 +114,27 @@ fn is_addable(value: &Value<'_>) -> bool {
     )
 }
 
+fn is_key<'a>(meter: &mut Meter, map: &Map<'a>, key: &Value<'a>) -> Outcome<'a> {
+    let found = map.get(key).map(|value| meter.read(value)).transpose()?;
+    match found {
+        Some(Err(error)) => Err(error.into()),
+        found => Ok(Value::Bool(found.is_some())),
+    }
+}
+
 /// Concatenates lists. To a list of the type `set` only new items are added, and items of a list of the type
 /// `map` replace those with the same keys.
 fn concatenate<'a>(meter: &mut Meter, one: &List<'a>, other: &List<'a>) -> Outcome<'a> {
     meter.work(one.len() + other.len())?;
-    let mut items: Vec<Value<'a>> = one.iter().collect::<Result<_, _>>()?;
+    let items = one.iter().map(|item| Ok(meter.read(item)??));
+    let mut items: Vec<Value<'a>> = items.collect::<Result<_, Failure>>()?;
     let like = one.like();
     let kind = like.and_then(|schema| schema.extensions.list_type.as_deref());
     match (kind, like) {
         (Some("set"), _) => {
             let mut known: BTreeSet<_> = item_keys(one).collect();
             for item in other.iter() {
-                let item = item?;
+                let item = meter.read(item)??;
                 let key = ScalarKey::of_value(&item);
                 if key.is_none() || known.insert(key) {
                     items.push(item);
@@ -144,7 +150,7 @@ fn concatenate<'a>(meter: &mut Meter, one: &List<'a>, other: &List<'a>) -> Outco
                 .map(|(index, item)| (key(item), index));
             let indices: BTreeMap<_, _> = indices.collect();
             for item in other.iter() {
-                let item = item?;
+                let item = meter.read(item)??;
                 match indices.get(&key(&item)) {
                     Some(index) => items[*index] = item,
                     None => items.push(item),
@@ -153,7 +159,7 @@ fn concatenate<'a>(meter: &mut Meter, one: &List<'a>, other: &List<'a>) -> Outco
         }
         _ => {
             for item in other.iter() {
-                items.push(item?);
+                items.push(meter.read(item)??);
             }
         }
     }

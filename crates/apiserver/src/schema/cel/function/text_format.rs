@@ -373,7 +373,8 @@ fn write_list(meter: &mut Meter, list: &List<'_>, to: &mut String) -> Result<(),
         if index > 0 {
             to.push_str(", ");
         }
-        write_literal(meter, &item?, to)?;
+        let item = meter.read(item)??;
+        write_literal(meter, &item, to)?;
     }
     to.push(']');
     Ok(())
@@ -395,7 +396,8 @@ fn write_map(meter: &mut Meter, map: &Map<'_>, to: &mut String) -> Result<(), Fa
             }
         }
         if let Some(found) = map.get(&key) {
-            write_literal(meter, &found?, &mut value)?;
+            let found = meter.read(found)??;
+            write_literal(meter, &found, &mut value)?;
         }
         entries.push((shown, value));
     }

@@ -113,7 +113,10 @@ fn check(rule: &str, object: &Json) -> Outcome {
             "l": {"type": "array", "items": {"type": "string"}},
             "x": {"x-kubernetes-int-or-string": true},
             "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "named": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
             "data": {"type": "string", "format": "byte"},
+            "blobs": {"type": "array", "items": {"type": "string", "format": "byte"}},
+            "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
         },
         "x-kubernetes-validations": [{"rule": rule}],
     });
@@ -207,8 +210,11 @@ fn hostile_rules_exceed_a_limit() {
     let long = "a".repeat(100_000);
     let any = json!({"l": vec![json!({"a": 1}); 10_000]});
     let data = "aaaa".repeat(100_000);
-    let object =
-        json!({"s": long, "n": 1, "l": vec!["a"; 10_000], "x": 1, "any": any, "data": data});
+    let named = json!({long.clone(): 1});
+    let object = json!({
+        "s": long, "n": 1, "l": vec!["a"; 10_000], "x": 1, "any": any, "data": data, "blobs": [data],
+        "set": [long], "named": named,
+    });
     for rule in [
         "lists.range(1000000000).size() == 1",
         "self.l.all(a, self.l.all(b, self.l.all(c, a == b)))",
@@ -225,6 +231,13 @@ fn hostile_rules_exceed_a_limit() {
         "self.l.all(a, self.s.charAt(99999) == 'a')",
         "self.l.all(a, self.s.lastIndexOf('b') == -1)",
         "self.l.all(a, self.data.size() > 0)",
+        "self.l.all(a, has(self.data))",
+        "self.l.all(a, self.blobs.all(b, true))",
+        "self.l.all(a, self.blobs == self.blobs)",
+        "self.l.all(a, self.blobs + self.blobs != [])",
+        "self.l.all(a, self.blobs.indexOf(b'') == -1)",
+        "self.l.all(a, self.set == self.set)",
+        "self.l.all(a, self.named == self.named)",
         "self.l.all(a, 'x'.matches('(' + a + '{1,100}){1,9}') || true)",
         "self.l.distinct().size() == 1 && self.l.sort() == self.l && self.l.all(a, self.l.distinct() == [a])",
     ] {

@@ -1,7 +1,8 @@
 //! Defines [`Object`], a Kubernetes object as parsed JSON, with methods that read and change members.
 //!
-//! Guarantees: the `metadata` of an [`Object`] is a JSON object. The module `typed` decodes all values before, so they
-//! have the types that Kubernetes requires.
+//! Guarantees: the `metadata` of an [`Object`] is a JSON object. The module `typed` decodes the values of a request before,
+//! so they have the types that Kubernetes requires. Those of a direct call can have other types outside of `metadata`, and
+//! those of a custom kind have the types of its schema.
 
 mod decode;
 
@@ -63,11 +64,6 @@ impl Object {
             typed::complete_metadata(metadata);
         }
         Ok(Object(members))
-    }
-
-    /// Checks that the `apiVersion` and `kind` of an object are absent, empty or equal to those of the expected kind.
-    pub(crate) fn check_type(kind: &Kind, members: &Map<String, Value>) -> Result<(), DecodeError> {
-        decode::check_type(kind, members)
     }
 
     /// Creates an `Object` from the members of a stored object, without checks.

@@ -20,7 +20,7 @@ use crate::schema::{Model, Undecodable};
 use crate::selector::{FieldTable, Fields, SelectableField, Selection};
 use crate::status::{ApiError, FieldError};
 use crate::strategy::Strategy;
-use crate::typed::{self, DEFAULTS_BYTES_MAX, TooManyDefaults, ValueType};
+use crate::typed::{self, DEFAULTS_BYTES_MAX, Decoded, TooManyDefaults, ValueType};
 
 /// Id of a collection. A server numbers its collections from 0.
 ///
@@ -116,6 +116,17 @@ impl Resource {
     /// Returns the type into which the objects of this resource are decoded.
     pub(crate) fn value_type(&self) -> ValueType {
         *self.value_type.get_or_init(|| ValueType::of(&self.kind))
+    }
+
+    /// Decodes an object of a direct call.
+    ///
+    /// Unknown fields and wrong types are kept, except in a definition, which is decoded like one from a request.
+    pub(crate) fn decode_direct(&self, object: Value) -> Decoded {
+        if self.strategy.checks_direct_writes {
+            typed::decode(object, self.value_type())
+        } else {
+            typed::decode_leniently(object, self.value_type())
+        }
     }
 
     /// Brings an object into the form in which Kubernetes returns it.

@@ -26,14 +26,13 @@ use crate::access::Access;
 use crate::body::{Body, BoxError};
 use crate::fault_injection::Faults;
 use crate::long_write::LongWrite;
-use crate::object::Object;
+use crate::object::{DEPTH_MAX, Object, height};
 use crate::request_log::{Recorder, RequestLog};
 use crate::resource::Resource;
 use crate::serve::serve;
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
-use crate::typed;
 use crate::verb::create::create;
 use crate::verb::definition::{self, Definitions};
 use crate::verb::delete::delete;
@@ -344,14 +343,12 @@ impl Server {
 
 /// Converts the argument of a direct call to an object.
 ///
-/// Unknown fields and wrong types are kept, so that a test can have an object that a client can't decode. A definition
-/// is decoded like one from a request.
+/// Unknown fields and wrong types are kept, so that a test can have an object that a client can't decode.
 fn parsed(resource: &Resource, object: Value) -> Result<Object, ApiError> {
-    let decoded = if resource.strategy.checks_direct_writes {
-        typed::decode(object, resource.value_type())
-    } else {
-        typed::decode_leniently(object, resource.value_type())
-    };
+    if height(&object) > DEPTH_MAX {
+        return Err(ApiError::too_deep());
+    }
+    let decoded = resource.decode_direct(object);
     let fault = decoded.fault.map(|fault| fault.message);
     let mut object = Object::of(&resource.kind, decoded.value, fault)?;
     resource.decode(&mut object)?;

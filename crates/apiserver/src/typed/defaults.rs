@@ -78,7 +78,6 @@ const FIELDS: &[(&str, &[(&str, &str)])] = &[
     ("api.core.v1.Secret", &[("type", r#""Opaque""#)]),
     ("api.core.v1.SecretVolumeSource", &[("defaultMode", "420")]),
     ("api.core.v1.ServiceAccountTokenProjection", &[("expirationSeconds", "3600")]),
-    ("api.core.v1.ServiceSpec", &[("sessionAffinity", r#""None""#), ("type", r#""ClusterIP""#)]),
     ("api.discovery.v1.EndpointPort", &[("name", r#""""#), ("protocol", r#""TCP""#)]),
     ("api.flowcontrol.v1.ExemptPriorityLevelConfiguration", &[("nominalConcurrencyShares", "0"), ("lendablePercent", "0")]),
     ("api.flowcontrol.v1.FlowSchemaSpec", &[("matchingPrecedence", "1000")]),

@@ -189,7 +189,7 @@ pub(crate) fn patch(
             fault,
         } = match rigour {
             Some(rigour) => rigour.decode(patch, subject, stored, document),
-            None => typed::decode_leniently(document, resource.value_type()),
+            None => resource.decode_direct(document),
         };
         if let Some(rigour) = rigour
             && fault.is_none()

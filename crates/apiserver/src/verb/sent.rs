@@ -78,15 +78,11 @@ impl Call {
         let expected = request_body::of_subresource(subresource);
         let value_type = ValueType::named(&expected.api_version(), expected.kind);
         let decoded = self.read(value_type, Some(expected), expected.kind)?;
-        if let Value::Object(members) = &decoded.value {
-            let checked = Object::check_type(&subresource.expected_kind(), members);
-            checked.map_err(|error| error.of_body(&self.body))?;
-        }
-        if let Some(fault) = decoded.fault {
-            return Err(unfit((expected.version, expected.kind), fault.message));
-        }
+        let fault = decoded.fault.map(|fault| fault.message);
+        let object = Object::of(&subresource.expected_kind(), decoded.value, fault);
+        let object = object.map_err(|error| error.of_body(&self.body))?;
         self.judge(&decoded.complaints, (expected.version, expected.kind))?;
-        Ok(decoded.value)
+        Ok(object.into_value())
     }
 
     fn read(

@@ -25,6 +25,13 @@ async fn direct_calls_return_the_stored_object_or_the_status() {
         server.delete("v1", "pods", "default/b").unwrap_err().code(),
         404
     );
+    let mut deep = json!(0);
+    for _ in 0..500 {
+        deep = json!([deep]);
+    }
+    let mut too_deep = pod("c");
+    too_deep["spec"]["x"] = deep;
+    assert!(server.create(too_deep).is_err());
     let unknown = server
         .create(json!({"apiVersion": "v9", "kind": "Thing"}))
         .unwrap_err();

@@ -11,11 +11,11 @@
 //! - deletions from lists of primitives are applied before the other members of a patch. Kubernetes processes
 //!   all members in random order.
 //!
-//! Two differences from Kubernetes exist, because this server does not decode objects into Go types:
-//! - if a value of the patch replaces a stored value, nulls inside the new value are dropped. Kubernetes
-//!   stores the zero value of the field's type instead of a null;
-//! - a member that is not in the schema is merged if it is a map, and otherwise replaced. Kubernetes drops
-//!   the member.
+//! There is one difference from Kubernetes: if a value of the patch replaces a stored value, nulls inside the new value are
+//! dropped. Kubernetes stores the zero value of the field's type instead of a null.
+//!
+//! A member that is not in the schema is merged if it is a map, and otherwise replaced. It is dropped when the result is
+//! decoded.
 
 mod list;
 

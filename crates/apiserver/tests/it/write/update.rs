@@ -223,6 +223,14 @@ async fn replicas_are_written_through_the_scale_subresource() {
             .code,
         422
     );
+    let many = json!({"spec": {"replicas": 3_000_000_000_u32}});
+    let rejected = with(&server, "PATCH", &format!("{path}/scale"), &many).await;
+    assert_eq!(rejected.code, 422);
+    let message = rejected.json["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("into Go struct field ScaleSpec.spec.replicas of type int32"),
+        "{message}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

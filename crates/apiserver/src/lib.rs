@@ -116,8 +116,15 @@
 //!
 //! # What it does not do
 //!
-//! - Values are not validated, except in `metadata`, in `ConfigMap`s and secrets, in definitions, and in objects of
-//!   defined kinds.
+//! - Requests are validated in `metadata`, in definitions and objects of defined kinds, and in these built-in kinds:
+//!   `ConfigMap` and `Secret` (keys, size, immutable data), `Deployment`, `ReplicaSet`, `StatefulSet`, `DaemonSet`,
+//!   `ReplicationController` and `PodTemplate` (selectors, labels, numbers, strategies, fixed fields), `ControllerRevision`,
+//!   `Service` (ports, type, name, affinity), `PodDisruptionBudget`, roles and their bindings, and the classes of
+//!   ingresses, priorities, runtimes and storage.
+//!   In pods and templates: names of volumes, names, images, ports, environment variables, volume mounts, policies and
+//!   compute resources of containers, node selectors, names of other objects, deadlines and host names.
+//!   An error that the stored object has too does not prevent an update, so an object of a direct call can be incomplete.
+//!   Other values are not validated.
 //! - There is no admission, except that requests for a new pod set its priority and its tolerations of failing nodes, and
 //!   that a new node has the taint `not-ready`. Claims and volumes have no finalizers, because no controller would
 //!   remove them.

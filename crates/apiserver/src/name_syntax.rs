@@ -51,7 +51,7 @@ impl NameRule {
     }
 }
 
-fn label_faults(name: &str) -> Vec<String> {
+pub(crate) fn label_faults(name: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if name.len() > LABEL_MAX {
         faults.push(format!("must be no more than {LABEL_MAX} characters"));

@@ -8,17 +8,26 @@
 mod builtin;
 mod config_data;
 mod config_map;
+mod container;
 pub(crate) mod custom;
 pub(crate) mod daemon_set;
 pub(crate) mod definition;
+mod field;
+mod fixed;
 mod grace_period;
+mod int_or_percent;
 mod job;
+mod labels;
 pub(crate) mod namespace;
 mod persistent_volume;
 mod pod;
+mod pod_spec;
+mod rbac;
+mod report;
 mod secret;
 mod service;
 mod update_checks;
+mod workload;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -31,7 +40,9 @@ use crate::object::Object;
 use crate::selector::FieldTable;
 use crate::status::FieldError;
 
+pub(crate) use fixed::SYSTEM_CLASSES;
 pub(crate) use grace_period::{Grace, GracePeriod};
+pub(crate) use report::Report;
 
 /// The part of an object that a write changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +127,9 @@ pub(crate) struct Hooks {
     pub(crate) prepare_status: fn(&mut Value, &Object, &str),
     /// Adds required members to a new object. Runs after the server has evaluated `generateName`.
     pub(crate) prepare_create: fn(&mut Object),
+    /// Adds the errors in the values of an object that a client creates, or of an update, given the new object and the
+    /// stored object.
+    pub(crate) check: fn(&Object, Option<&Object>, &mut Report),
     /// Returns the errors in the fields of an object that a client creates (`Validate`).
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,
     /// Reverts the forbidden changes of an update, given the new object and the stored object
@@ -198,10 +212,50 @@ impl Hooks {
         prepare: |_| {},
         prepare_status: |_, _, _| {},
         prepare_create: |_| {},
+        check: |_, _, _| {},
         validate: |_| Vec::new(),
         prepare_update: |_, _, _| {},
         validate_update: |_, _, _| Vec::new(),
         is_held: |_| false,
         grace_period: |_, _, _| GracePeriod::None,
     };
+
+    const fn checked_by(check: fn(&Object, Option<&Object>, &mut Report)) -> Hooks {
+        Hooks {
+            check,
+            ..Hooks::NONE
+        }
+    }
+
+    /// Returns the errors of a client's write, which creates an object if there is no old one.
+    pub(crate) fn errors(&self, old: Option<&Object>, new: &Object, part: Part) -> Vec<FieldError> {
+        let mut errors = match old {
+            None => (self.validate)(new),
+            Some(old) => (self.validate_update)(old, new, part),
+        };
+        if part == Part::Main {
+            errors.extend(self.value_errors(old, new));
+        }
+        errors
+    }
+
+    /// Returns the errors of [`Hooks::check`], without those that the old object has too.
+    ///
+    /// A direct call can store an invalid object. A client can still change it, if the change itself is valid.
+    fn value_errors(&self, old: Option<&Object>, new: &Object) -> Vec<FieldError> {
+        let check = |old, new| {
+            let mut report = Report::default();
+            (self.check)(new, old, &mut report);
+            report.into_errors()
+        };
+        let errors = check(old, new);
+        let Some(old) = old.filter(|_| !errors.is_empty()) else {
+            return errors;
+        };
+        let known = check(Some(old), old);
+        errors
+            .into_iter()
+            .filter(|error| !known.contains(error))
+            .collect()
+    }
 }

@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::workload::check_daemon_set;
 use super::{Hooks, Part};
 use crate::object::Object;
 
 pub(super) const HOOKS: Hooks = Hooks {
     prepare_create: begin,
+    check: check_daemon_set,
     prepare_update: count,
     ..Hooks::NONE
 };

@@ -13,7 +13,6 @@
 //! The `verb::definition` module accepts the names of definitions, and deletes the objects of deleted ones. This
 //! module does not.
 
-mod report;
 mod member;
 mod shown;
 mod schema;
@@ -40,6 +39,7 @@ mod ratchet;
 
 use serde_json::{Value, json};
 
+use super::report::{Path, Report};
 use super::{Hooks, Part};
 use crate::object::Object;
 use crate::quote::Quoted;
@@ -47,7 +47,7 @@ use crate::schema::Schema;
 use crate::status::FieldError;
 
 use form::Spec;
-use report::{Path, Report};
+
 use requirement::{Requirement, Requirements};
 
 pub(crate) use approval::set_approval;

@@ -9,12 +9,16 @@ use std::cmp::max;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::field::Field;
+use super::pod_spec::check_pod_spec;
+use super::report::Report;
 use super::{Grace, GracePeriod, Hooks, Part};
 use crate::object::Object;
 use crate::status::FieldError;
 
 pub(super) const HOOKS: Hooks = Hooks {
     prepare_status,
+    check,
     prepare_update,
     validate_update,
     grace_period,
@@ -26,6 +30,10 @@ const GRACE_SECONDS: i64 = 30;
 
 /// Names of the compute resources that determine a pod's QoS class.
 const COMPUTE: [&str; 2] = ["cpu", "memory"];
+
+fn check(pod: &Object, _old: Option<&Object>, report: &mut Report) {
+    check_pod_spec(&Field::of(pod, "spec"), report);
+}
 
 fn prepare_status(status: &mut Value, pod: &Object, _now: &str) {
     status["qosClass"] = json!(quality_of_service(pod));

@@ -10,6 +10,7 @@ use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::{Shared, State};
 use crate::status::ApiError;
+use crate::strategy::SYSTEM_CLASSES;
 
 /// Time in seconds for which a pod tolerates that its node fails.
 const TOLERATION_SECONDS: u32 = 300;
@@ -19,12 +20,6 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// Key of the taint of a node that does not report.
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-
-/// The priority classes that each cluster has.
-const SYSTEM_CLASSES: [(&str, i64); 2] = [
-    ("system-node-critical", 2_000_001_000),
-    ("system-cluster-critical", 2_000_000_000),
-];
 
 /// The priority of a pod.
 struct Priority {

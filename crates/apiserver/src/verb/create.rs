@@ -21,7 +21,7 @@ use crate::resource::Resource;
 use crate::shared::{Serving, Shared, State};
 use crate::status::ApiError;
 use crate::storage::Entry;
-use crate::strategy::custom;
+use crate::strategy::{Part, custom};
 
 /// Maximum length in bytes of `generateName` in a generated name. A longer `generateName` is truncated before
 /// the suffix is appended (`MaxGeneratedNameLength`).
@@ -228,7 +228,7 @@ fn check_revision(sent: &str, how: How) -> Result<(), ApiError> {
 fn check_metadata(resource: &Resource, object: &Object, origin: Origin) -> Result<(), ApiError> {
     let mut errors = resource.strategy.metadata.check_new(object);
     if origin == Origin::Request || resource.strategy.checks_direct_writes {
-        errors.extend((resource.strategy.hooks.validate)(object));
+        errors.extend(resource.strategy.hooks.errors(None, object, Part::Main));
         let model = resource.model.as_deref();
         errors.extend(custom::validate(&resource.kind, model, object));
     }

@@ -295,7 +295,7 @@ fn check_update(
     mut errors: Vec<FieldError>,
 ) -> Result<(), ApiError> {
     let resource = subject.resource;
-    errors.extend((resource.strategy.hooks.validate_update)(old, new, part));
+    errors.extend(resource.strategy.hooks.errors(Some(old), new, part));
     let (kind, model) = (&resource.kind, resource.model.as_deref());
     errors.extend(custom::validate_update(kind, model, (old, new), part));
     if errors.is_empty() {

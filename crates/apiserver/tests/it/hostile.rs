@@ -26,12 +26,15 @@ fn map(name: &str, bytes: usize) -> Value {
 async fn no_patch_makes_an_object_larger_than_a_request_may_be() {
     let server = builder().build();
     // A ConfigMap would be limited to 1 MiB.
-    let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
-    let large = json!({"metadata": {"name": "m"}, "data": {"x": "y".repeat(2_000_000)}});
-    assert_eq!(with(&server, "POST", revisions, &large).await.code, 201);
-    let uri = format!("{revisions}/m");
-    let merge = json!({"data": {"more": "z".repeat(1_500_000)}});
-    let add = json!([{"op": "add", "path": "/data/more", "value": "z".repeat(1_500_000)}]);
+    let scalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
+    let target = json!({"kind": "x", "name": "y".repeat(2_000_000)});
+    let large = json!({"metadata": {"name": "m"}, "spec": {"scaleTargetRef": target}});
+    assert_eq!(with(&server, "POST", scalers, &large).await.code, 201);
+    let uri = format!("{scalers}/m");
+    let kind = |length: usize| json!({"spec": {"scaleTargetRef": {"kind": "z".repeat(length)}}});
+    let merge = kind(1_500_000);
+    let add =
+        json!([{"op": "add", "path": "/spec/scaleTargetRef/kind", "value": "z".repeat(1_500_000)}]);
     for patch in [merge, add] {
         let refused = with(&server, "PATCH", &uri, &patch).await;
         assert_eq!(
@@ -39,8 +42,10 @@ async fn no_patch_makes_an_object_larger_than_a_request_may_be() {
             "413 RequestEntityTooLarge: Request entity too large: an object's limit is 3145728"
         );
     }
-    let fits = json!({"data": {"more": "z".repeat(1_000_000)}});
-    assert_eq!(with(&server, "PATCH", &uri, &fits).await.code, 200);
+    assert_eq!(
+        with(&server, "PATCH", &uri, &kind(1_000_000)).await.code,
+        200
+    );
     assert_eq!(server.revision(), 3, "a rejected request adds no revision");
 }
 

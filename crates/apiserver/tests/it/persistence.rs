@@ -285,7 +285,7 @@ async fn write(server: &Server, writer: usize, seed: u64) {
         let padding = value.to_string().repeat(rng.usize(1..1_000));
         let mut pod = pod(&name);
         pod["spec"]["terminationGracePeriodSeconds"] = json!(value);
-        pod["spec"]["hostname"] = json!(padding);
+        pod["spec"]["containers"][0]["image"] = json!(padding);
         say(format!("try {name} {value}"));
         let mut reply = with(server, "PUT", &uri, &pod).await;
         if reply.code == 404 {
@@ -388,7 +388,7 @@ fn values(server: &Server) -> BTreeMap<String, u64> {
         let value = pod["spec"]["terminationGracePeriodSeconds"]
             .as_u64()
             .unwrap();
-        let padding = pod["spec"]["hostname"].as_str().unwrap();
+        let padding = pod["spec"]["containers"][0]["image"].as_str().unwrap();
         assert_eq!(padding.replace(&value.to_string(), ""), "", "whole");
         assert!(
             pod["metadata"]["uid"].is_string() && pod["metadata"]["creationTimestamp"].is_string()

@@ -120,7 +120,7 @@ async fn a_node_port_that_a_service_asks_for_is_not_chosen_for_another_of_its_po
     let mut twice = service("b", "NodePort");
     twice["spec"]["ports"] = json!([
         {"name": "a", "port": 80, "nodePort": 30_100},
-        {"name": "b", "port": 81, "nodePort": 30_100},
+        {"name": "b", "port": 81, "nodePort": 30_100, "protocol": "UDP"},
     ]);
     let refused = with(&server, "POST", SERVICES, &twice).await;
     assert_eq!(refused.code, 422);

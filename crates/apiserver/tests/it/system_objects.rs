@@ -131,7 +131,8 @@ async fn a_seed_replaces_the_system_object_with_its_name() {
 #[tokio::test(start_paused = true)]
 async fn an_object_in_a_missing_namespace_is_rejected_unless_the_builder_allows_it() {
     let server = builder().build();
-    let body = json!({"metadata": {"name": "a"}});
+    let spec = pod("a")["spec"].clone();
+    let body = json!({"metadata": {"name": "a"}, "spec": spec});
     let missing = "404 NotFound: namespaces \"new\" not found";
     assert_eq!(with(&server, "POST", PODS, &body).await.refusal(), missing);
     let direct = server.create(pod("new/a")).unwrap_err();

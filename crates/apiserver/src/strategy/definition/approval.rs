@@ -2,11 +2,11 @@
 //!
 //! Guarantees: the rules and messages are those of `validateAPIApproval` in Kubernetes.
 
-use super::report::{Path, Report};
 use super::set_condition;
 use super::url::Url;
 use crate::object::Object;
 use crate::quote::Quoted;
+use crate::strategy::report::{Path, Report};
 
 /// Annotation of each definition in a group of the Kubernetes project, such as `example.k8s.io`.
 const ANNOTATION: &str = "api-approved.kubernetes.io";

@@ -5,9 +5,9 @@
 
 use serde_json::Value;
 
-use super::report::{Path, Report};
 use super::shown::JsonText;
 use crate::quote::Quoted;
+use crate::strategy::report::{Path, Report};
 
 const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const FORMATS: [&str; 8] = [

@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use super::form::Spec;
-use super::report::{Path, Report};
 use crate::schema::CelValidator;
+use crate::strategy::report::{Path, Report};
 
 /// Adds the errors of the rules that do not compile. Adds nothing to other errors, because the schema of such a
 /// definition can have any form.

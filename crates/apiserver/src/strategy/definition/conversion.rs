@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::ca_bundle;
 use super::member::Form;
-use super::report::{Path, Report};
 use super::requirement::{Requirement, Requirements};
 use super::shown::{JsonText, Shown};
 use super::url::Url;
 use crate::name_syntax::{NameRule, dns_1035_faults};
 use crate::quote::{Quoted, quoted_bytes};
+use crate::strategy::report::{Path, Report};
 
 /// The versions of `ConversionReview` that an API server sends.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];

@@ -6,10 +6,10 @@
 //! The module does not compile the expressions, and does not estimate their cost.
 
 use super::field_path::{self, Brackets};
-use super::report::{Path, Report};
 use super::schema::Schema;
 use super::shown::JsonText;
 use crate::quote::Quoted;
+use crate::strategy::report::{Path, Report};
 
 /// The reasons that a rule can give for an error.
 const REASONS: [&str; 4] = [

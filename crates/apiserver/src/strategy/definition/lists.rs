@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 
 use super::member::Form;
-use super::report::{Path, Report};
 use super::requirement::{Requirement, Requirements};
 use super::schema::{Items, Schema};
 use super::shown::Shown;
 use crate::quote::Quoted;
+use crate::strategy::report::{Path, Report};
 
 const LIST_TYPE: &str = "x-kubernetes-list-type";
 const MAP_TYPE: &str = "x-kubernetes-map-type";

@@ -5,10 +5,10 @@
 use serde_json::Value;
 
 use super::form::Spec;
-use super::report::{Path, Report};
 use super::shown::JsonText;
 use crate::name_syntax::{NameRule, dns_1035_faults};
 use crate::quote::Quoted;
+use crate::strategy::report::{Path, Report};
 
 const SCOPES: [&str; 2] = ["Cluster", "Namespaced"];
 

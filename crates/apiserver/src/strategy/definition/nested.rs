@@ -3,10 +3,10 @@
 //! Guarantees: the errors are those of `validateValueValidation` and `validateNestedValueValidation` in
 //! Kubernetes, in another order. The caller sorts them.
 
-use super::report::{Path, Report};
 use super::schema::{Items, OrBool, Schema};
 use super::structure::is_type_only;
 use crate::go_regex::Pattern;
+use crate::strategy::report::{Path, Report};
 
 /// The part of a schema that may contain types although it is a value validation.
 ///

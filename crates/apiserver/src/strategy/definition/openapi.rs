@@ -9,13 +9,13 @@
 use super::convert::{fault, is_convertible_alone};
 use super::form::Parts;
 use super::member::{Form, SCHEMA};
-use super::report::{Path, Report};
 use super::requirement::{Requirement, Requirements};
 use super::schema::{Items, OrBool, Schema};
 use super::shown::Shown;
 use super::{expressions, lists, structural};
 use crate::quote::Quoted;
 use crate::schema::default_errors;
+use crate::strategy::report::{Path, Report};
 
 /// The types of OpenAPI.
 pub(super) const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];

@@ -13,13 +13,13 @@ use super::convert::fault;
 use super::form::Spec;
 use super::lists::{is_atomic_item, map_list_errors};
 use super::openapi::TYPES;
-use super::report::{Path, Report};
 use super::requirement::{Requirement, Requirements};
 use super::schema::{Items, Schema};
 use super::structural;
 use super::{is_true, selectable};
 use crate::object::Object;
 use crate::schema::has_unpruned_defaults;
+use crate::strategy::report::{Path, Report};
 
 /// Returns the requirements for the update of `old` to `new`.
 ///

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::field_path::{Brackets, resolve};
-use super::report::{Path, Report};
 use super::schema::Schema;
 use crate::quote::Quoted;
+use crate::strategy::report::{Path, Report};
 
 /// Maximum number of selectable fields of a version (`MaxSelectableFields` in Kubernetes).
 pub(super) const FIELDS_MAX: usize = 8;

@@ -7,9 +7,9 @@
 //! The schema must be convertible: `convert::fault` returns `None` for it.
 
 use super::nested;
-use super::report::{Path, Report};
 use super::schema::{Items, OrBool, Schema};
 use super::structure;
+use crate::strategy::report::{Path, Report};
 
 /// The place of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Checks that a schema has a structural counterpart for each value validation, and recognizes special schemas.
 
 use super::member::SCHEMA;
-use super::report::{Path, Report};
 use super::schema::{Items, OrBool, Schema};
+use crate::strategy::report::{Path, Report};
 
 /// A schema inside `allOf`, `anyOf`, `oneOf` or `not`, or the root, with its path.
 #[derive(Clone, Copy)]

@@ -5,10 +5,10 @@ use std::io::Read as _;
 use flate2::read::GzDecoder;
 use serde_json::{Map, Value, json};
 
-use super::report::{BYTES_MAX, ERRORS_MAX};
 use super::shown::VALUE_BYTES_MAX;
 use super::*;
 use crate::metadata::MetadataRules;
+use crate::strategy::report::{BYTES_MAX, ERRORS_MAX};
 
 /// Definitions, updates of definitions, and the errors that Kubernetes 1.36.3 reports.
 ///

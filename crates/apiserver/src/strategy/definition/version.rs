@@ -11,12 +11,12 @@ use super::convert::fault;
 use super::form::{Parts, Spec, Version};
 use super::member::Form;
 use super::openapi::{self, Demands};
-use super::report::{Path, Report};
 use super::requirement::{Requirement, Requirements};
 use super::schema::Schema;
 use super::shown::{JsonText, Shown};
 use super::{columns, names, selectable};
 use crate::quote::{Quoted, is_printable};
+use crate::strategy::report::{Path, Report};
 
 /// Maximum length of a deprecation warning in bytes.
 const WARNING_MAX: usize = 256;

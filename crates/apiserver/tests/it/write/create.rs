@@ -70,7 +70,15 @@ async fn a_new_object_starts_with_the_status_of_its_kind() {
             json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}),
         ),
     ] {
-        let body = json!({"metadata": {"name": "a"}, "status": sent});
+        let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": pod("a")["spec"]});
+        let spec = match path.rsplit('/').next().unwrap() {
+            "services" => json!({"ports": [{"port": 80}]}),
+            "deployments" | "replicasets" => {
+                json!({"selector": {"matchLabels": {"a": "b"}}, "template": template})
+            }
+            _ => json!({}),
+        };
+        let body = json!({"metadata": {"name": "a"}, "spec": spec, "status": sent});
         let made = with(&server, "POST", path, &body).await;
         assert_eq!(
             (made.code, &made.json["status"]),
@@ -120,7 +128,8 @@ async fn the_qos_class_of_a_pod_is_set() {
         let mut body = pod(name);
         let containers = containers.as_array().unwrap().iter();
         body["spec"]["containers"] = containers
-            .map(|resources| json!({"name": "c", "resources": resources}))
+            .enumerate()
+            .map(|(at, resources)| json!({"name": format!("c{at}"), "image": "i", "resources": resources}))
             .collect();
         let made = with(&server, "POST", PODS, &body).await;
         assert_eq!(made.json["status"]["qosClass"], expected, "{name}");
@@ -157,7 +166,7 @@ async fn equal_seeds_and_calls_produce_equal_bytes() {
             &server,
             "POST",
             PODS,
-            &json!({"metadata": {"generateName": "g-"}}),
+            &json!({"metadata": {"generateName": "g-"}, "spec": pod("a")["spec"]}),
         )
         .await;
         get(&server, PODS).await.text
@@ -169,7 +178,7 @@ async fn equal_seeds_and_calls_produce_equal_bytes() {
 #[tokio::test(start_paused = true)]
 async fn a_generated_name_has_58_characters_and_5_random_ones() {
     let server = builder().build();
-    let body = json!({"metadata": {"generateName": "x".repeat(70)}});
+    let body = json!({"metadata": {"generateName": "x".repeat(70)}, "spec": pod("a")["spec"]});
     let created = with(&server, "POST", PODS, &body).await;
     let name = created.json["metadata"]["name"].as_str().unwrap();
     let (base, suffix) = name.split_at(58);
@@ -186,11 +195,12 @@ async fn a_generated_name_has_58_characters_and_5_random_ones() {
 #[tokio::test(start_paused = true)]
 async fn invalid_creations_are_rejected_with_kubernetes_message() {
     let server = pods(&["a"]);
-    let named = |name: &str| json!({"metadata": {"name": name}});
+    let spec = pod("a")["spec"].clone();
+    let named = |name: &str| json!({"metadata": {"name": name}, "spec": spec});
     for (body, expected) in [
         (named("a"), "409 AlreadyExists: pods \"a\" already exists"),
         (
-            json!({"metadata": {"name": "b", "resourceVersion": "3"}}),
+            json!({"metadata": {"name": "b", "resourceVersion": "3"}, "spec": spec}),
             "500 -: resourceVersion should not be set on objects to be created",
         ),
         (
@@ -198,7 +208,7 @@ async fn invalid_creations_are_rejected_with_kubernetes_message() {
             "400 BadRequest: the namespace of the provided object does not match the namespace sent on the request",
         ),
         (
-            json!({"metadata": {}}),
+            json!({"metadata": {}, "spec": spec}),
             "422 Invalid: Pod \"\" is invalid: metadata.name: Required value: name or generateName is required",
         ),
         (

@@ -80,7 +80,7 @@ impl Display for Path<'_> {
 
 /// The errors found so far.
 #[derive(Default)]
-pub(super) struct Report {
+pub(crate) struct Report {
     errors: Vec<FieldError>,
     /// Size of the texts of `errors`.
     bytes: usize,
@@ -135,6 +135,14 @@ impl Report {
             field: field.to_string().into(),
             reason: "FieldValueDuplicate",
             body: format!("Duplicate value: {value}"),
+        });
+    }
+
+    pub(super) fn not_found(&mut self, field: &Path<'_>, value: impl Display) {
+        self.add(|| FieldError {
+            field: field.to_string().into(),
+            reason: "FieldValueNotFound",
+            body: format!("Not found: {value}"),
         });
     }
 

@@ -1,0 +1,291 @@
+//! Validates the kinds that run pods from a template: deployments, replica sets, stateful sets, daemon sets and
+//! replication controllers.
+//!
+//! Guarantees: the errors and their order are those of `pkg/apis/apps/validation` in Kubernetes. What is checked in a
+//! template is listed in `pod_spec`.
+
+use serde_json::Value;
+
+use super::Hooks;
+use super::field::{Field, IMMUTABLE};
+use super::int_or_percent;
+use super::labels::{check_selector, is_empty_selector, selects, shown_selector};
+use super::pod_spec::check_template;
+use super::report::Report;
+use crate::name_syntax::label_faults;
+use crate::object::Object;
+
+pub(super) const DEPLOYMENT: Hooks = Hooks::checked_by(check_deployment);
+pub(super) const REPLICA_SET: Hooks = Hooks::checked_by(check_replica_set);
+pub(super) const REPLICATION_CONTROLLER: Hooks = Hooks::checked_by(check_controller);
+pub(super) const STATEFUL_SET: Hooks = Hooks::checked_by(check_stateful_set);
+pub(super) const CONTROLLER_REVISION: Hooks = Hooks::checked_by(check_revision);
+
+/// The fields of a stateful set that can change.
+const STATEFUL_SET_CHANGES: [&str; 7] = [
+    "replicas",
+    "template",
+    "updateStrategy",
+    "minReadySeconds",
+    "ordinals",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+];
+
+fn check_deployment(deployment: &Object, old: Option<&Object>, report: &mut Report) {
+    let spec = Field::of(deployment, "spec");
+    spec.at("replicas").check_not_negative(report);
+    check_selected_template(&spec, "deployment", "invalid label selector", report);
+    check_strategy(&spec.at("strategy"), report);
+    let ready = spec.at("minReadySeconds");
+    ready.check_not_negative(report);
+    spec.at("revisionHistoryLimit").check_not_negative(report);
+    let deadline = spec.at("progressDeadlineSeconds");
+    if deadline.exists() {
+        deadline.check_not_negative(report);
+        if deadline.number() <= ready.number() {
+            deadline.invalid(report, "must be greater than minReadySeconds");
+        }
+    }
+    check_selector_unchanged(&spec, old, report);
+}
+
+fn check_replica_set(set: &Object, old: Option<&Object>, report: &mut Report) {
+    let spec = Field::of(set, "spec");
+    spec.at("replicas").check_not_negative(report);
+    spec.at("minReadySeconds").check_not_negative(report);
+    // The message names the other kind, as in Kubernetes.
+    check_selected_template(&spec, "deployment", "invalid label selector", report);
+    check_selector_unchanged(&spec, old, report);
+}
+
+fn check_controller(controller: &Object, _old: Option<&Object>, report: &mut Report) {
+    let spec = Field::of(controller, "spec");
+    spec.at("minReadySeconds").check_not_negative(report);
+    let (selector, template) = (spec.at("selector"), spec.at("template"));
+    if selector.is_empty() {
+        selector.required(report);
+    }
+    spec.at("replicas").check_not_negative(report);
+    if !template.exists() {
+        return template.required(report);
+    }
+    let labels = &template.value["metadata"]["labels"];
+    if selector
+        .entries()
+        .any(|(key, value)| labels.get(key) != Some(value.value))
+    {
+        mismatch(&template, report);
+    }
+    check_template(&template, report);
+    check_restarts(&template, "ReplicationController", report);
+}
+
+fn check_stateful_set(set: &Object, old: Option<&Object>, report: &mut Report) {
+    let spec = Field::of(set, "spec");
+    let policy = spec.at("podManagementPolicy");
+    match policy.text() {
+        "" => policy.required(report),
+        "OrderedReady" | "Parallel" => {}
+        _ => policy.invalid(report, "must be 'OrderedReady' or 'Parallel'"),
+    }
+    check_stateful_set_strategy(&spec.at("updateStrategy"), report);
+    let retention = spec.at("persistentVolumeClaimRetentionPolicy");
+    if retention.exists() {
+        for name in ["whenDeleted", "whenScaled"] {
+            let policy = retention.at(name);
+            policy.check_one_of(report, &["Retain", "Delete"]);
+        }
+    }
+    spec.at("replicas").check_not_negative(report);
+    spec.at("minReadySeconds").check_not_negative(report);
+    let ordinals = spec.at("ordinals");
+    ordinals.at("start").check_not_negative(report);
+    let service = spec.at("serviceName");
+    if old.is_none() && !service.is_empty() {
+        service.check_text(report, label_faults);
+    }
+    check_selected_template(&spec, "statefulset", "", report);
+    let fixed = |set: &Object| {
+        let mut spec = set.part("spec");
+        if let Some(members) = spec.as_object_mut() {
+            members.retain(|name, _| !STATEFUL_SET_CHANGES.contains(&name.as_str()));
+        }
+        spec
+    };
+    if old.is_some_and(|old| fixed(set) != fixed(old)) {
+        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+        spec.forbidden(report, why);
+    }
+}
+
+pub(super) fn check_daemon_set(set: &Object, old: Option<&Object>, report: &mut Report) {
+    let spec = Field::of(set, "spec");
+    check_selector_unchanged(&spec, old, report);
+    let (selector, template) = (spec.at("selector"), spec.at("template"));
+    check_selector(&selector, report);
+    let labels = &template.value["metadata"]["labels"];
+    if selects(&selector, labels) == Some(false) {
+        mismatch(&template, report);
+    }
+    if selector.exists() && is_empty_selector(&selector) {
+        let why = "empty selector is invalid for daemonset";
+        report.invalid(&selector.path, shown_selector(&selector), why);
+    }
+    check_template(&template, report);
+    check_restarts(&template, "DaemonSet", report);
+    spec.at("minReadySeconds").check_not_negative(report);
+    check_daemon_set_strategy(&spec.at("updateStrategy"), report);
+    spec.at("revisionHistoryLimit").check_not_negative(report);
+}
+
+fn check_revision(revision: &Object, old: Option<&Object>, report: &mut Report) {
+    Field::of(revision, "revision").check_not_negative(report);
+    let data = Field::of(revision, "data");
+    match old {
+        Some(old) => data.check_unchanged(report, &Field::of(old, "data")),
+        None if !data.exists() => report.required(&data.path, "data is mandatory"),
+        None if !data.value.is_object() => {
+            report.required(&data.path, "data must be a valid JSON object");
+        }
+        None => {}
+    }
+}
+
+/// Checks a selector, and a template that it must select. `why` is the error of a selector that can't be used.
+fn check_selected_template(spec: &Field<'_, '_>, kind: &str, why: &str, report: &mut Report) {
+    let (selector, template) = (spec.at("selector"), spec.at("template"));
+    if selector.exists() {
+        check_selector(&selector, report);
+        if is_empty_selector(&selector) {
+            let why = format!("empty selector is invalid for {kind}");
+            report.invalid(&selector.path, shown_selector(&selector), why);
+        }
+    } else {
+        selector.required(report);
+    }
+    let labels = &template.value["metadata"]["labels"];
+    match selects(&selector, labels) {
+        None => return report.invalid(&selector.path, shown_selector(&selector), why),
+        Some(false) if selector.exists() => mismatch(&template, report),
+        Some(_) => {}
+    }
+    check_template(&template, report);
+    let kind = match kind {
+        "statefulset" => "StatefulSet",
+        // The message names the other kind, as in Kubernetes.
+        _ => "ReplicaSet",
+    };
+    check_restarts(&template, kind, report);
+}
+
+fn mismatch(template: &Field<'_, '_>, report: &mut Report) {
+    let metadata = template.at("metadata");
+    let labels = metadata.at("labels");
+    labels.invalid(report, "`selector` does not match template `labels`");
+}
+
+/// Checks that the pods of a template run until they are deleted.
+fn check_restarts(template: &Field<'_, '_>, kind: &str, report: &mut Report) {
+    let spec = template.at("spec");
+    spec.at("restartPolicy").check_one_of(report, &["Always"]);
+    let deadline = spec.at("activeDeadlineSeconds");
+    if deadline.exists() {
+        let why = format!("activeDeadlineSeconds in {kind} is not Supported");
+        deadline.forbidden(report, why);
+    }
+}
+
+fn check_strategy(strategy: &Field<'_, '_>, report: &mut Report) {
+    let rolling = strategy.at("rollingUpdate");
+    match strategy.at("type").text() {
+        "Recreate" if rolling.exists() => {
+            let why = "may not be specified when strategy `type` is 'Recreate'";
+            rolling.forbidden(report, why);
+        }
+        "Recreate" => {}
+        "RollingUpdate" if !rolling.exists() => {
+            let why = "this should be defaulted and never be nil";
+            report.required(&rolling.path, why);
+        }
+        "RollingUpdate" => {
+            let (most, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
+            int_or_percent::check(&most, report);
+            int_or_percent::check(&surge, report);
+            if int_or_percent::is_zero(&most) && int_or_percent::is_zero(&surge) {
+                most.invalid(report, "may not be 0 when `maxSurge` is 0");
+            }
+            int_or_percent::check_at_most_all(&most, report);
+        }
+        _ => unsupported_strategy(strategy, &["Recreate", "RollingUpdate"], report),
+    }
+}
+
+fn check_daemon_set_strategy(strategy: &Field<'_, '_>, report: &mut Report) {
+    let rolling = strategy.at("rollingUpdate");
+    match strategy.at("type").text() {
+        "OnDelete" => {}
+        "RollingUpdate" if !rolling.exists() => rolling.required(report),
+        "RollingUpdate" => {
+            let (most, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
+            for field in [&most, &surge] {
+                int_or_percent::check(field, report);
+            }
+            for field in [&most, &surge] {
+                int_or_percent::check_at_most_all(field, report);
+            }
+            match (
+                int_or_percent::is_zero(&most),
+                int_or_percent::is_zero(&surge),
+            ) {
+                (false, false) => {
+                    surge.invalid(report, "may not be set when maxUnavailable is non-zero");
+                }
+                (true, true) => report.required(&most.path, "cannot be 0 when maxSurge is 0"),
+                _ => {}
+            }
+        }
+        _ => unsupported_strategy(strategy, &["RollingUpdate", "OnDelete"], report),
+    }
+}
+
+fn check_stateful_set_strategy(strategy: &Field<'_, '_>, report: &mut Report) {
+    let rolling = strategy.at("rollingUpdate");
+    match strategy.at("type").text() {
+        "" => strategy.required(report),
+        "OnDelete" if rolling.exists() => {
+            rolling.invalid(report, "only allowed for updateStrategy 'RollingUpdate'");
+        }
+        "RollingUpdate" if rolling.exists() => {
+            rolling.at("partition").check_not_negative(report);
+            let most = rolling.at("maxUnavailable");
+            if most.exists() {
+                int_or_percent::check(&most, report);
+                if int_or_percent::is_zero(&most) {
+                    most.invalid(report, "cannot be 0");
+                }
+                int_or_percent::check_at_most_all(&most, report);
+            }
+        }
+        "OnDelete" | "RollingUpdate" => {}
+        _ => strategy.invalid(report, "must be 'RollingUpdate' or 'OnDelete'"),
+    }
+}
+
+/// Adds the error about a strategy, which Kubernetes shows as its internal type.
+fn unsupported_strategy(strategy: &Field<'_, '_>, supported: &[&str], report: &mut Report) {
+    let kind = strategy.at("type");
+    let shown = format!("{{\"Type\":{},\"RollingUpdate\":null}}", kind.shown());
+    report.unsupported(&strategy.path, shown, supported);
+}
+
+/// Checks that the selector of a stored object does not change.
+fn check_selector_unchanged(spec: &Field<'_, '_>, old: Option<&Object>, report: &mut Report) {
+    let selector = spec.at("selector");
+    let of_old = |old: &Object| old.get("spec").map(|spec| spec["selector"].clone());
+    if let Some(old) = old
+        && of_old(old).unwrap_or(Value::Null) != *selector.value
+    {
+        report.invalid(&selector.path, shown_selector(&selector), IMMUTABLE);
+    }
+}

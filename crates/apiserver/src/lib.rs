@@ -119,7 +119,8 @@
 //! - Requests are validated in `metadata`, in definitions and objects of defined kinds, and in these built-in kinds:
 //!   `ConfigMap` and `Secret` (keys, size, immutable data), `Deployment`, `ReplicaSet`, `StatefulSet`, `DaemonSet`,
 //!   `ReplicationController` and `PodTemplate` (selectors, labels, numbers, strategies, fixed fields), `ControllerRevision`,
-//!   `Service` (ports, type, name, affinity), `PodDisruptionBudget`, roles and their bindings, and the classes of
+//!   `Job` and `CronJob` (numbers, modes, selectors, fixed fields; not schedules and policies of failures), `Service` (ports,
+//!   type, name, affinity), `PodDisruptionBudget`, roles and their bindings, and the classes of
 //!   ingresses, priorities, runtimes and storage.
 //!   In pods and templates: names of volumes, names, images, ports, environment variables, volume mounts, policies and
 //!   compute resources of containers, node selectors, names of other objects, deadlines and host names.

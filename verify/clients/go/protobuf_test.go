@@ -228,6 +228,13 @@ var realSkew = []string{
 // compared.
 var realStatuses = []string{"Namespace", "Node", "PodDisruptionBudget", "ResourceClaim", "ResourceQuota"}
 
+// validated contains the kinds that the embedded server validates. It rejects most objects with random fields.
+var validated = []string{
+	"ControllerRevision", "CronJob", "DaemonSet", "Deployment", "IngressClass", "Job", "Pod", "PodDisruptionBudget",
+	"PodTemplate", "PriorityClass", "ReplicaSet", "ReplicationController", "Role", "RoleBinding", "ClusterRole",
+	"ClusterRoleBinding", "RuntimeClass", "Service", "StatefulSet", "StorageClass",
+}
+
 // rounds is the number of objects drawn per kind. 2 in 10 pointers are nil, so each field is present in some
 // objects and absent in others.
 const rounds = 8
@@ -306,9 +313,9 @@ func (c *rawClient) compare(kind schema.GroupVersionKind, path string, hasStatus
 				accepted++
 			}
 		}
-		// Some reviews are rejected, with the same message in both formats. A real server validates every
-		// kind and rejects most objects, so its answers are only required to be equal.
-		if accepted == 0 && !c.isReal {
+		// Some reviews are rejected, with the same message in both formats. A server rejects most objects of a
+		// kind that it validates, so its answers are only required to be equal.
+		if accepted == 0 && !c.isReal && !slices.Contains(validated, kind.Kind) {
 			c.t.Errorf("%s %s: every object was rejected", method, path)
 		}
 	}
@@ -318,7 +325,7 @@ func (c *rawClient) compare(kind schema.GroupVersionKind, path string, hasStatus
 		return
 	}
 	made := c.send("POST", path, "application/json", fmt.Appendf(nil, `{"metadata":{"name":%q}}`, name))
-	if c.isReal && made["reason"] == "Invalid" {
+	if made["reason"] == "Invalid" && (c.isReal || slices.Contains(validated, kind.Kind)) {
 		return
 	}
 	if made["kind"] != kind.Kind {

@@ -46,7 +46,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("statefulsets.apps", Strategy { counts_generations: true, columns: columns::workload::STATEFUL_SETS, hooks: workload::STATEFUL_SET, ..Strategy::BUILTIN }),
     ("controllerrevisions.apps", Strategy { hooks: workload::CONTROLLER_REVISION, ..Strategy::BUILTIN }),
     ("horizontalpodautoscalers.autoscaling", Strategy { columns: columns::AUTOSCALERS, ..Strategy::BUILTIN }),
-    ("cronjobs.batch", Strategy { counts_generations: true, columns: columns::workload::CRON_JOBS, ..Strategy::BUILTIN }),
+    ("cronjobs.batch", Strategy { counts_generations: true, columns: columns::workload::CRON_JOBS, hooks: job::CRON_JOB, ..Strategy::BUILTIN }),
     ("jobs.batch", Strategy { counts_generations: true, fields: field::JOB, columns: columns::workload::JOBS, hooks: job::HOOKS, ..Strategy::BUILTIN }),
     ("certificatesigningrequests.certificates.k8s.io", Strategy { fields: field::SIGNING_REQUEST, ..Strategy::BUILTIN }),
     ("leasecandidates.coordination.k8s.io", Strategy { metadata: MetadataRules::GENERIC, requires_revision: true, creates_on_update: true, ..Strategy::BUILTIN }),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::field::Field;
 use super::report::Report;
-use crate::name_syntax::label_faults;
+use crate::name_syntax::{key_faults, label_faults};
 use crate::quantity::Quantity;
 use crate::quote::Quoted;
 
@@ -19,7 +19,28 @@ pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const VARIABLE: &str = "a valid environment variable name must consist only of printable ASCII characters other than '='";
 
 /// Names of the resources that containers can have besides extended ones, without `hugepages-`.
-const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+
+/// Names of the other resources without a prefix, as those of quotas.
+const OF_QUOTAS: [&str; 17] = [
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "persistentvolumeclaims",
+    "configmaps",
+    "services.nodeports",
+    "services.loadbalancers",
+    "storage",
+    "requests.storage",
+];
 
 /// Checks the `containers` of a pod with these volumes.
 pub(super) fn check_containers(
@@ -219,10 +240,17 @@ fn check_resources(resources: &Field<'_, '_>, report: &mut Report) {
 }
 
 fn check_resource(name: &str, quantity: &Field<'_, '_>, report: &mut Report) {
-    for fault in crate::name_syntax::key_faults(name) {
+    let faults = key_faults(name);
+    let is_qualified = faults.is_empty();
+    for fault in faults {
         report.invalid(&quantity.path, Quoted(name), fault);
     }
-    if !name.contains('/') && !STANDARD.contains(&name) && !name.starts_with("hugepages-") {
+    let is_of_container = OF_CONTAINERS.contains(&name) || name.starts_with("hugepages-");
+    if !name.contains('/') && !is_of_container {
+        if is_qualified && !OF_QUOTAS.contains(&name) {
+            let why = "must be a standard resource type or fully qualified";
+            report.invalid(&quantity.path, Quoted(name), why);
+        }
         let why = "must be a standard resource for containers";
         report.invalid(&quantity.path, Quoted(name), why);
     }

@@ -36,7 +36,7 @@ fn clear_balancer(service: &mut Object, _old: &Object, part: Part) {
 
 /// Checks the ports, the type and the affinity of a service. Not checked: addresses, ranges of sources, and traffic
 /// policies.
-fn check(service: &Object, _old: Option<&Object>, report: &mut Report) {
+fn check(service: &Object, old: Option<&Object>, report: &mut Report) {
     let spec = Field::of(service, "spec");
     let (kind, ports) = (spec.at("type"), spec.at("ports"));
     let addresses = spec.at("clusterIPs");
@@ -72,13 +72,14 @@ fn check(service: &Object, _old: Option<&Object>, report: &mut Report) {
             }
         }
     }
-    check_duplicates(&ports, report);
+    check_duplicates(&ports, old.is_none(), report);
 }
 
 fn check_external_name(spec: &Field<'_, '_>, report: &mut Report) {
     for name in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         let field = spec.at(name);
-        if !field.is_empty() {
+        let is_paired = name == "clusterIPs" && !spec.at("clusterIP").is_empty();
+        if is_paired || !field.is_empty() {
             field.forbidden(report, "may not be set for ExternalName services");
         }
     }
@@ -118,11 +119,14 @@ fn check_ports(ports: &Field<'_, '_>, report: &mut Report) {
 }
 
 /// Checks that no two ports with one protocol have the same node port or the same port.
-fn check_duplicates(ports: &Field<'_, '_>, report: &mut Report) {
+fn check_duplicates(ports: &Field<'_, '_>, is_new: bool, report: &mut Report) {
     let mut known = BTreeSet::new();
     for port in ports.items() {
         let (protocol, number) = (port.at("protocol"), port.at("nodePort"));
-        if number.number() != 0 && !known.insert((protocol.text(), number.number())) {
+        // Two ports of a new service can have one node port only if they have one number. The allocation checks it.
+        let shared = if is_new { port.at("port").number() } else { 0 };
+        let is_known = !known.insert((protocol.text(), number.number(), shared));
+        if number.number() != 0 && is_known {
             number.duplicate(report);
         }
     }

@@ -167,8 +167,8 @@ fn check_selected_template(spec: &Field<'_, '_>, kind: &str, why: &str, report: 
     let labels = &template.value["metadata"]["labels"];
     match selects(&selector, labels) {
         None => return report.invalid(&selector.path, shown_selector(&selector), why),
-        Some(false) if selector.exists() => mismatch(&template, report),
-        Some(_) => {}
+        Some(false) => mismatch(&template, report),
+        Some(true) => {}
     }
     check_template(&template, report);
     let kind = match kind {
@@ -254,7 +254,15 @@ fn check_stateful_set_strategy(strategy: &Field<'_, '_>, report: &mut Report) {
     match strategy.at("type").text() {
         "" => strategy.required(report),
         "OnDelete" if rolling.exists() => {
-            rolling.invalid(report, "only allowed for updateStrategy 'RollingUpdate'");
+            // Kubernetes shows its internal type.
+            let (partition, most) = (rolling.at("partition"), rolling.at("maxUnavailable"));
+            let shown = format!(
+                "{{\"Partition\":{},\"MaxUnavailable\":{}}}",
+                partition.number(),
+                most.shown()
+            );
+            let why = "only allowed for updateStrategy 'RollingUpdate'";
+            report.invalid(&rolling.path, shown, why);
         }
         "RollingUpdate" if rolling.exists() => {
             rolling.at("partition").check_not_negative(report);
@@ -268,15 +276,21 @@ fn check_stateful_set_strategy(strategy: &Field<'_, '_>, report: &mut Report) {
             }
         }
         "OnDelete" | "RollingUpdate" => {}
-        _ => strategy.invalid(report, "must be 'RollingUpdate' or 'OnDelete'"),
+        _ => {
+            let why = "must be 'RollingUpdate' or 'OnDelete'";
+            report.invalid(&strategy.path, shown_strategy(strategy), why);
+        }
     }
 }
 
-/// Adds the error about a strategy, which Kubernetes shows as its internal type.
 fn unsupported_strategy(strategy: &Field<'_, '_>, supported: &[&str], report: &mut Report) {
+    report.unsupported(&strategy.path, shown_strategy(strategy), supported);
+}
+
+/// Returns a strategy of an unknown type as error messages show it: as Kubernetes' internal type.
+fn shown_strategy(strategy: &Field<'_, '_>) -> String {
     let kind = strategy.at("type");
-    let shown = format!("{{\"Type\":{},\"RollingUpdate\":null}}", kind.shown());
-    report.unsupported(&strategy.path, shown, supported);
+    format!("{{\"Type\":{},\"RollingUpdate\":null}}", kind.shown())
 }
 
 /// Checks that the selector of a stored object does not change.

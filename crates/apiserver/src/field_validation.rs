@@ -37,6 +37,8 @@ pub(crate) enum Directive {
 pub(crate) enum Wrong {
     Unknown,
     Duplicate,
+    /// The complaint is a message about a YAML text.
+    Yaml,
 }
 
 /// The unknown and duplicate fields of a request body.
@@ -53,6 +55,7 @@ struct Complaint {
     wrong: Wrong,
     /// What the field is part of, such as `json patch `. Empty for a field of an object.
     of: &'static str,
+    /// The path of the field, or the message about a YAML text.
     path: String,
 }
 
@@ -121,6 +124,16 @@ impl Complaints {
         }
     }
 
+    /// Adds the message about the repeated keys of a YAML text before all other complaints.
+    pub(crate) fn add_first(&mut self, message: String) {
+        let complaint = Complaint {
+            wrong: Wrong::Yaml,
+            of: "",
+            path: message,
+        };
+        self.ordered.insert(0, complaint);
+    }
+
     /// Adds a complaint about each unknown field, given by its path.
     pub(crate) fn add_unknown(&mut self, paths: &[String]) {
         for path in paths {
@@ -161,6 +174,7 @@ impl fmt::Display for Complaint {
         let wrong = match self.wrong {
             Wrong::Unknown => "unknown",
             Wrong::Duplicate => "duplicate",
+            Wrong::Yaml => return f.write_str(&self.path),
         };
         write!(f, "{}{wrong} field {}", self.of, Quoted(&self.path))
     }

@@ -2,7 +2,7 @@
 //!
 //! [`Server`] is a tower `Service` for HTTP requests with any body type, and can [listen](Server::listen) on
 //! a port.
-//! The server stores objects as JSON. Requests and responses are JSON or protobuf.
+//! The server stores objects as JSON. Requests and responses are JSON, YAML or protobuf.
 //! It behaves like Kubernetes 1.36 in revisions, list and watch options, paging, selectors, bookmarks,
 //! streaming lists, finalizers, conflicts, and the wording of errors.
 //! It does not depend on Rust types for the objects, or on the Kubernetes client that a test uses.
@@ -134,6 +134,8 @@
 //! - Apart from the deletion of namespaces and the work for definitions, the server does no work of
 //!   controllers: there is no garbage collection, and a `Deployment` creates no `ReplicaSet`.
 //! - Server-side apply is not supported.
+//! - The parser of YAML follows YAML 1.2, with the scalars of YAML 1.1 that Kubernetes reads. Some rare texts that
+//!   Kubernetes accepts are rejected, and most syntax errors have another message.
 //! - Access is not restricted until [`Builder::token`] or [`Builder::rules`] configures it.
 //!
 //! # Limits
@@ -149,6 +151,8 @@
 //! | --- | --- | --- |
 //! | request body | 3 MiB | 413 |
 //! | nesting of a request body | 127 levels | 400 |
+//! | request body in YAML | one million values, which aliases repeat at most once more; 3 MiB of repeated texts | 400 |
+//! | one object in a response in YAML | 64 MiB | 500; a list ends |
 //! | time for a request body | one minute | 504 |
 //! | all request bodies together | 256 MiB | 429 |
 //! | URL | 32 KiB | 414 |
@@ -197,7 +201,6 @@ mod go_json;
 mod go_base64;
 mod go_time;
 mod quantity;
-mod yaml;
 mod decode_error;
 mod name_syntax;
 mod field_validation;
@@ -207,6 +210,7 @@ mod selector;
 mod columns;
 mod metadata;
 mod go_regex;
+mod yaml;
 mod schema;
 mod strategy;
 mod resource;

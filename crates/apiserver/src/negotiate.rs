@@ -18,27 +18,23 @@ use crate::protobuf::Schema;
 use crate::quote::Quoted;
 use crate::route::Query;
 use crate::status::ApiError;
+use crate::yaml;
 
 use accept::{Clause, accept, clauses, is_produced};
 
-/// Media types in which kube-apiserver sends objects.
-///
-/// The messages of 406 errors list media types from this array. This server itself never sends YAML.
+/// Media types in which the server sends objects.
 const PRODUCED: [&str; 3] = [
     "application/json",
-    YAML,
+    yaml::CONTENT_TYPE,
     "application/vnd.kubernetes.protobuf",
 ];
 
 /// Media types of watch responses. The 406 error of [`check_route`] lists them if the route also serves
-/// watches.
+/// watches. YAML has no form for a stream of events.
 const STREAMED: [&str; 2] = [
     "application/json;stream=watch",
     "application/vnd.kubernetes.protobuf;stream=watch",
 ];
-
-/// Media type that kube-apiserver supports and this server does not.
-const YAML: &str = "application/yaml";
 
 /// Start of the subtypes of OpenAPI documents in protobuf.
 const OPENAPI_PROTOBUF: &str = "com.github.proto-openapi.spec.v";
@@ -57,6 +53,7 @@ pub(crate) struct Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Json,
+    Yaml,
     Protobuf,
 }
 
@@ -111,23 +108,37 @@ struct Conversion<'a> {
 }
 
 impl Format {
-    /// Returns the protobuf schema of the objects, or `None` for a JSON response.
+    /// Returns the protobuf schema of the objects, or `None` for a JSON or YAML response.
     pub(crate) fn schema(self, kind: &Kind) -> Option<Schema> {
         match (self.encoding, self.representation) {
             (Encoding::Protobuf, Representation::Object) => Schema::of_objects(kind),
             (Encoding::Protobuf, Representation::Metadata) => Schema::of_metadata(),
-            (Encoding::Protobuf, Representation::Table(_)) | (Encoding::Json, _) => None,
+            (Encoding::Protobuf, Representation::Table(_))
+            | (Encoding::Json | Encoding::Yaml, _) => None,
         }
     }
 }
 
 impl Encoding {
-    const ALL: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
+    const ALL: [Encoding; 3] = [Encoding::Json, Encoding::Yaml, Encoding::Protobuf];
 
     fn sub_type(self) -> &'static str {
         match self {
             Encoding::Json => "json",
+            Encoding::Yaml => "yaml",
             Encoding::Protobuf => "vnd.kubernetes.protobuf",
+        }
+    }
+
+    /// Checks that the encoding has a form for the events of a watch.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 406 error for YAML.
+    pub(crate) fn check_stream(self) -> Result<(), ApiError> {
+        match self {
+            Encoding::Json | Encoding::Protobuf => Ok(()),
+            Encoding::Yaml => Err(not_acceptable(&STREAMED)),
         }
     }
 }
@@ -161,8 +172,8 @@ impl<'a> Conversion<'a> {
 /// Calls `allow` for the supported alternatives of the `Accept` header, and returns the first result that is
 /// not `None`.
 ///
-/// The order of the calls is the client's order of preference. If an alternative, such as `*/*`, permits both
-/// JSON and protobuf, `allow` is called for JSON first.
+/// The order of the calls is the client's order of preference. If an alternative, such as `*/*`, permits all
+/// encodings, `allow` is called for JSON first, and for protobuf last.
 ///
 /// An alternative with the parameter `sv` is supported only if the value of `sv` is `server_version` or
 /// empty.
@@ -182,7 +193,8 @@ fn select<T>(
     let mut accepted = pairs.filter(|(clause, encoding)| {
         let parameter = |name| clause.parameter(name).filter(|value| !value.is_empty());
         clause.accepts("application", encoding.sub_type())
-            && parameter("stream").is_none_or(|stream| stream == "watch")
+            && parameter("stream")
+                .is_none_or(|stream| stream == "watch" && *encoding != Encoding::Yaml)
             && parameter("sv").is_none_or(|version| server_version == Some(version))
     });
     accepted.find_map(|(clause, encoding)| allow(encoding, Conversion::of(clause)))
@@ -213,12 +225,12 @@ pub(crate) fn negotiate(
             None => None,
             Some(conversion) => Some(conversion.form()?),
         };
-        if form == Some(Form::Table) && encoding != Encoding::Json {
+        if form == Some(Form::Table) && encoding == Encoding::Protobuf {
             return None;
         }
         Some(Selected { encoding, form })
     });
-    selected.ok_or_else(|| not_acceptable(&accept))
+    selected.ok_or_else(|| not_acceptable(&PRODUCED))
 }
 
 impl Selected {
@@ -322,7 +334,7 @@ pub(crate) fn document_in(headers: &HeaderMap, route: Route) -> Result<Encoding,
         }
         Route::Handler => {}
     }
-    plain(&accept).ok_or_else(|| not_acceptable(&accept))
+    plain(&accept).ok_or_else(|| not_acceptable(&PRODUCED))
 }
 
 /// Returns the encoding of the aggregated discovery document, or `None` if the client does not accept it.
@@ -376,18 +388,9 @@ fn check_route(accept: &str, produced: &[&str]) -> Result<(), ApiError> {
     Err(ApiError::not_acceptable(&produced.join(", ")))
 }
 
-/// Returns the 406 error for a request whose `Accept` header contains no supported alternative.
-///
-/// The message is that of kube-apiserver, with one exception: the message does not offer YAML to a client
-/// that accepts YAML, because this server does not support YAML.
-fn not_acceptable(accept: &str) -> ApiError {
-    let mut produced = PRODUCED.to_vec();
-    if clauses(accept)
-        .iter()
-        .any(|clause| clause.sub_type == "yaml")
-    {
-        produced.retain(|media_type| *media_type != YAML);
-    }
+/// Returns kube-apiserver's 406 error for a request whose `Accept` header contains none of the media types
+/// `produced`.
+fn not_acceptable(produced: &[&str]) -> ApiError {
     let produced = produced.join(", ");
     let message = format!("only the following media types are accepted: {produced}");
     ApiError::new(406, "NotAcceptable", message)

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use crate::body::Body;
 use crate::negotiate::Encoding;
 use crate::protobuf;
+use crate::status::ApiError;
+use crate::yaml::{self, TooLong};
 
 /// Response to a successful request.
 pub(crate) struct Reply {
@@ -36,18 +38,40 @@ impl Reply {
         }
     }
 
+    pub(crate) fn yaml(code: StatusCode, body: Body, revision: Option<u64>) -> Reply {
+        Reply {
+            content_type: yaml::CONTENT_TYPE,
+            ..Reply::new(code, body, revision)
+        }
+    }
+
     pub(crate) fn json(code: StatusCode, value: &Value) -> Reply {
         Reply::new(code, Body::full(format!("{value}\n")), None)
     }
 
     /// Returns a document in this encoding, or as JSON if the document has no protobuf encoding.
-    pub(crate) fn document(code: StatusCode, document: &Value, encoding: Encoding) -> Reply {
-        if encoding == Encoding::Protobuf
-            && let Some(document) = protobuf::document(document)
-        {
-            return Reply::protobuf(code, Body::full(document), None);
+    ///
+    /// # Errors
+    ///
+    /// Returns a 500 error if the document is too long in YAML.
+    pub(crate) fn document(
+        code: StatusCode,
+        document: &Value,
+        encoding: Encoding,
+    ) -> Result<Reply, ApiError> {
+        match encoding {
+            Encoding::Yaml => {
+                let text = yaml::to_text(document).map_err(|TooLong| too_long())?;
+                return Ok(Reply::yaml(code, Body::full(text), None));
+            }
+            Encoding::Protobuf => {
+                if let Some(document) = protobuf::document(document) {
+                    return Ok(Reply::protobuf(code, Body::full(document), None));
+                }
+            }
+            Encoding::Json => {}
         }
-        Reply::json(code, document)
+        Ok(Reply::json(code, document))
     }
 
     /// Returns a `Status` object that reports success.
@@ -78,4 +102,9 @@ impl Reply {
             ..Reply::new(code, Body::full(text), None)
         }
     }
+}
+
+/// Returns the error for an object whose text in YAML would be too long.
+pub(crate) fn too_long() -> ApiError {
+    ApiError::unexplained("the object is too long in YAML; request JSON")
 }

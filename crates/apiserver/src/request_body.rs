@@ -1,6 +1,6 @@
-//! Decodes a request body, sent as JSON or protobuf, to a JSON value.
+//! Decodes a request body, sent as JSON, YAML or protobuf, to a JSON value.
 //!
-//! Guarantees: built-in kinds are accepted as JSON and protobuf, custom kinds only as JSON.
+//! Guarantees: built-in kinds are accepted as JSON, YAML and protobuf, custom kinds as JSON and YAML.
 //! A body without a media type, or with the media type `*/*`, is parsed as JSON.
 //! Any media type that the kind does not accept is rejected with a 415 that lists the accepted ones.
 
@@ -12,6 +12,7 @@ use crate::negotiate::content_type;
 use crate::protobuf::{self, Expected};
 use crate::status::ApiError;
 use crate::typed::{self, Decoded, ValueType};
+use crate::yaml::{self, Unread};
 
 const JSON: &str = "application/json";
 
@@ -19,7 +20,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// The reason why a request body can't be parsed.
 pub(crate) enum Unreadable {
-    /// The body is not JSON.
+    /// The body is not JSON or not YAML.
     Syntax(String),
     Other(ApiError),
 }
@@ -39,14 +40,19 @@ pub(crate) fn read(
 ) -> Result<Decoded, Unreadable> {
     match (content_type(headers).as_str(), protobuf) {
         ("" | JSON | "*/*", _) => read_json(body, value_type),
+        (yaml::CONTENT_TYPE, _) => read_yaml(body, value_type),
         (PROTOBUF, Some(expected)) => {
             let value = protobuf::decode(body, expected).map_err(Unreadable::Other)?;
             Ok(typed::decode(value, value_type))
         }
         (_, Some(_)) => Err(Unreadable::Other(ApiError::unsupported_body(&format!(
-            "{JSON}, {PROTOBUF}"
+            "{JSON}, {}, {PROTOBUF}",
+            yaml::CONTENT_TYPE
         )))),
-        (_, None) => Err(Unreadable::Other(ApiError::unsupported_body(JSON))),
+        (_, None) => Err(Unreadable::Other(ApiError::unsupported_body(&format!(
+            "{JSON}, {}",
+            yaml::CONTENT_TYPE
+        )))),
     }
 }
 
@@ -70,6 +76,21 @@ fn read_json(body: &[u8], value_type: ValueType) -> Result<Decoded, Unreadable> 
         None => typed::read(&go_json::repaired(body), value_type)
             .map_err(|error| syntax(error.to_string())),
     }
+}
+
+/// Converts YAML to JSON and decodes the JSON, as kube-apiserver does.
+fn read_yaml(body: &[u8], value_type: ValueType) -> Result<Decoded, Unreadable> {
+    let document = yaml::read(body).map_err(|error| match error {
+        Unread::TooDeep => Unreadable::Other(ApiError::too_deep()),
+        Unread::Malformed(why) => Unreadable::Syntax(why),
+    })?;
+    let mut json = Vec::new();
+    go_json::append(&mut json, &document.value);
+    let mut decoded = read_json(&json, value_type)?;
+    if let Some(why) = document.repeated_keys {
+        decoded.complaints.add_first(why);
+    }
+    Ok(decoded)
 }
 
 /// Returns the object type of a kind's protobuf bodies.

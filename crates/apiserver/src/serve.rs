@@ -34,6 +34,7 @@ use crate::route::{Destination, ListOptions, Query, Verb};
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::verb::Call;
+use crate::yaml;
 
 /// Maximum length of a URL in bytes; longer URLs receive a 414 error.
 const URI_BYTES_MAX: usize = 32 * 1024;
@@ -269,6 +270,10 @@ fn respond(answer: Result<Reply, ApiError>, encoding: Encoding) -> Response<Body
                 Encoding::Json => {
                     let body = Body::full(format!("{}\n", status.to_json()));
                     ("application/json", body)
+                }
+                Encoding::Yaml => {
+                    let text = yaml::to_text(&status.to_json());
+                    (yaml::CONTENT_TYPE, Body::full(text.unwrap_or_default()))
                 }
                 Encoding::Protobuf => {
                     let body = Body::full(protobuf::status(status));

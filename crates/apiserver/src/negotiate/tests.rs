@@ -99,11 +99,32 @@ fn the_available_alternative_with_the_highest_quality_is_selected() {
         ("application/json;sv=v1", json(Representation::Object)),
         ("application/json;sv=v2", None),
         ("application/json;v=v1", None),
-        ("application/yaml", None),
         ("///,;;q,=", None),
     ] {
         assert_eq!(taken(accept, kind), expected, "{accept}");
     }
+}
+
+#[test]
+fn yaml_is_available_for_objects_and_tables() {
+    let kinds = Kinds::builtin();
+    let kind = kinds.by_resource("apps", "v1", "deployments").unwrap();
+    for (accept, representation) in [
+        ("application/yaml", Some(Representation::Object)),
+        (
+            "application/yaml;as=Table;g=meta.k8s.io;v=v1",
+            Some(Representation::Table(IncludeObject::Metadata)),
+        ),
+        ("application/yaml;stream=watch", None),
+    ] {
+        let format = representation.map(|representation| Format {
+            encoding: Encoding::Yaml,
+            representation,
+        });
+        assert_eq!(taken(accept, kind), format, "{accept}");
+    }
+    let any = taken("application/yaml;q=0.5, application/*;q=0.6", kind);
+    assert_eq!(any.unwrap().encoding, Encoding::Json);
 }
 
 #[test]
@@ -125,7 +146,7 @@ fn objects_of_custom_kinds_are_never_protobuf_but_their_metadata_are() {
     assert_eq!(format.encoding, Encoding::Protobuf);
     assert_eq!(errors_in(&accepting(accept)), Encoding::Protobuf);
     let yaml = errors_in(&accepting("application/yaml"));
-    assert_eq!(yaml, Encoding::Json);
+    assert_eq!(yaml, Encoding::Yaml);
 }
 
 #[test]
@@ -152,9 +173,9 @@ fn an_unsuitable_form_is_rejected_with_kubernetes_message() {
             "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
         ),
         (
-            "application/yaml",
+            "application/yaml;stream=watch",
             Content::Object,
-            "only the following media types are accepted: application/json, application/vnd.kubernetes.protobuf",
+            "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
         ),
         (
             "text/html",

@@ -95,9 +95,10 @@ impl Call {
         };
         self.check_method(route)?;
         let document = discovery::aggregated(self.shared.registry().kinds(), core);
-        let mut reply = Reply::document(StatusCode::OK, &document, encoding);
+        let mut reply = Reply::document(StatusCode::OK, &document, encoding)?;
         reply.content_type = match encoding {
             Encoding::Json => aggregated!("application/json"),
+            Encoding::Yaml => aggregated!("application/yaml"),
             Encoding::Protobuf => aggregated!("application/vnd.kubernetes.protobuf"),
         };
         Ok(reply)
@@ -106,7 +107,7 @@ impl Call {
     fn show_at(&self, route: Route, document: &Value) -> Result<Reply, ApiError> {
         self.check_method(route)?;
         let encoding = document_in(&self.headers, route)?;
-        Ok(Reply::document(StatusCode::OK, document, encoding))
+        Reply::document(StatusCode::OK, document, encoding)
     }
 
     fn check_method(&self, route: Route) -> Result<(), ApiError> {

@@ -8,11 +8,12 @@ use serde_json::Value;
 use super::Call;
 use super::list::{self, Page};
 use crate::body::Body;
-use crate::negotiate::{Content, Format, Representation, Selected, negotiate};
-use crate::reply::Reply;
+use crate::negotiate::{Content, Encoding, Format, Representation, Selected, negotiate};
+use crate::reply::{Reply, too_long};
 use crate::route::{Target, Verb};
 use crate::status::ApiError;
 use crate::storage::Entry;
+use crate::yaml::{self, TooLong};
 
 impl Call {
     /// Returns the alternative of the `Accept` header that the server selects for this request.
@@ -46,14 +47,14 @@ impl Call {
         code: StatusCode,
         document: &Value,
     ) -> Result<Reply, ApiError> {
-        Ok(Reply::document(
-            code,
-            document,
-            self.selected(target)?.encoding,
-        ))
+        Reply::document(code, document, self.selected(target)?.encoding)
     }
 
     /// Returns one object in the requested format, or as JSON if the object can't be encoded as protobuf.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 406 or 400 error as [`Call::format`] does, and a 500 error if the object is too long in YAML.
     pub(super) fn show(
         &self,
         target: &Target,
@@ -80,10 +81,15 @@ impl Call {
             Representation::Metadata => entry.write_metadata(&mut bytes),
             Representation::Table(_) => {
                 let page = Page::of_one(entry);
-                let mut reply = self.show_json_page(target, format.representation, page)?;
+                let mut reply = self.show_text_page(target, format, page)?;
                 reply.code = code;
                 return Ok(reply);
             }
+        }
+        if format.encoding == Encoding::Yaml {
+            let value = serde_json::from_slice(&bytes).expect("an object is JSON");
+            let text = yaml::to_text(&value).map_err(|TooLong| too_long())?;
+            return Ok(Reply::yaml(code, Body::full(text), Some(entry.revision)));
         }
         bytes.push(b'\n');
         Ok(Reply::new(code, Body::full(bytes), Some(entry.revision)))
@@ -103,19 +109,24 @@ impl Call {
                 return Ok(Reply::protobuf(StatusCode::OK, body, Some(page.revision)));
             }
         }
-        self.show_json_page(target, format.representation, page)
+        self.show_text_page(target, format, page)
     }
 
-    fn show_json_page(
+    /// Returns a page of a list in YAML, or in JSON for any other encoding.
+    fn show_text_page(
         &self,
         target: &Target,
-        representation: Representation,
+        format: Format,
         page: Page,
     ) -> Result<Reply, ApiError> {
         let revision = page.revision;
         let clock = self.shared.settings.clock.clone();
         let budget = &self.shared.response_budget;
-        let body = list::write(budget, &target.resource, page, representation, clock)?;
-        Ok(Reply::new(StatusCode::OK, body, Some(revision)))
+        let body = list::write(budget, &target.resource, page, format, clock)?;
+        let reply = match format.encoding {
+            Encoding::Yaml => Reply::yaml,
+            Encoding::Json | Encoding::Protobuf => Reply::new,
+        };
+        Ok(reply(StatusCode::OK, body, Some(revision)))
     }
 }

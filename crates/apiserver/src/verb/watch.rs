@@ -97,6 +97,7 @@ pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<B
     let options = call.options;
     let selection = selection(shared, &call)?;
     let start = start(options)?;
+    call.format.encoding.check_stream()?;
     let filter = Filter {
         prefix: prefix(call.resource, call.namespace),
         reader: call
@@ -195,7 +196,8 @@ fn open(
     let stream = WatchStream::new(opened.registration, opened.receiver);
     let body = Body::stream(stream.run(backlog, framer, timers));
     let framing = match call.format.encoding {
-        Encoding::Json => Framing::Lines,
+        // A watch is never in YAML.
+        Encoding::Json | Encoding::Yaml => Framing::Lines,
         Encoding::Protobuf => Framing::Lengths,
     };
     Ok(shared.faults.disturb_watch(opened.held, body, framing))

@@ -137,7 +137,7 @@ async fn custom_kinds_accept_json_only_but_their_delete_options_may_be_protobuf(
     let sent = body("example.com/v1", "Foo", &field(1, field(1, "b")));
     assert_eq!(
         write(&server, "POST", foos, sent).await.refusal(),
-        "415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json"
+        "415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json, application/yaml"
     );
     let path = format!("{foos}/a");
     let guarded = |uid: &str| {

@@ -1,8 +1,9 @@
 //! Writes the body of a list in chunks, while the client reads the body.
 //!
 //! Guarantees:
-//! - a list in JSON shares its objects with the store. A list needs additional memory for at most one chunk
-//!   of [`CHUNK_BYTES`] and the JSON of one object;
+//! - a list in JSON or YAML shares its objects with the store. A list needs additional memory for at most one
+//!   chunk of [`CHUNK_BYTES`] and the text of one object;
+//! - a list in YAML ends with an error if the text of an object is too long;
 //! - a list in protobuf keeps all its messages in memory, because its first bytes contain the total length;
 //! - the [`ResponseBudget`] limits the total memory of the lists that clients have not finished reading.
 
@@ -16,13 +17,15 @@ use serde_json::{Value, json};
 use super::Page;
 use crate::body::{Body, BoxError, CHUNK_BYTES, next_piece};
 use crate::clock::Clock;
-use crate::negotiate::Representation;
+use crate::negotiate::{Encoding, Format, Representation};
 use crate::protobuf::{ListMeta, Schema, item_head};
+use crate::reply::too_long;
 use crate::resource::Resource;
 use crate::response_budget::ResponseBudget;
 use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::table::Table;
+use crate::yaml::{self, TooLong};
 
 /// Number of objects encoded as protobuf before the task yields.
 const OBJECTS_PER_TURN: usize = 64;
@@ -34,11 +37,14 @@ struct Chunks {
     tail: Option<Vec<u8>>,
     /// The part of a long chunk that has not been returned yet.
     rest: Bytes,
+    /// Whether the text of an object was too long.
+    failed: bool,
 }
 
 /// The objects of a list that have not been written yet.
 enum Items {
     Json(JsonItems),
+    Yaml(JsonItems),
     /// The protobuf message of each object.
     Protobuf(std::vec::IntoIter<Vec<u8>>),
 }
@@ -64,7 +70,8 @@ impl Chunks {
     }
 }
 
-/// Returns the response body of a list page as JSON, with memory reserved in `budget`.
+/// Returns the response body of a list page as YAML, or as JSON for any other encoding, with memory reserved in
+/// `budget`.
 ///
 /// # Errors
 ///
@@ -73,19 +80,28 @@ pub(crate) fn write(
     budget: &Arc<ResponseBudget>,
     resource: &Arc<Resource>,
     page: Page,
-    representation: Representation,
+    format: Format,
     clock: Clock,
 ) -> Result<Body, ApiError> {
     let table = Table::new(resource, clock);
-    let (head, tail) = envelope(resource, &page, representation, &table);
+    let (mut head, mut tail) = envelope(resource, &page, format.representation, &table);
     let slots = ResponseBudget::slots(page.entries.iter());
-    let items = Items::Json(JsonItems {
+    let is_yaml = format.encoding == Encoding::Yaml;
+    if is_yaml {
+        (head, tail) = yaml_envelope(&head, &tail, page.entries.is_empty());
+    }
+    let items = JsonItems {
         entries: page.entries.into_iter(),
         resource: Arc::clone(resource),
-        representation,
+        representation: format.representation,
         table,
         first: true,
-    });
+    };
+    let items = if is_yaml {
+        Items::Yaml(items)
+    } else {
+        Items::Json(items)
+    };
     stream_of(budget, slots, head, items, tail)
 }
 
@@ -145,19 +161,26 @@ fn stream_of(
         items,
         tail: Some(tail),
         rest: Bytes::new(),
+        failed: false,
     };
     let content = budget.hold(slots, chunks)?;
-    let next = move || content.with(Iterator::next).map_err(BoxError::from);
+    let next = move || match content.with(Iterator::next) {
+        Ok(chunk) => chunk.transpose().map_err(BoxError::from),
+        Err(evicted) => Err(BoxError::from(evicted)),
+    };
     let chunks = std::iter::from_fn(move || next().transpose());
     Ok(Body::stream(stream::iter(chunks)))
 }
 
 impl Iterator for Chunks {
-    type Item = Bytes;
+    type Item = Result<Bytes, ApiError>;
 
-    fn next(&mut self) -> Option<Bytes> {
+    fn next(&mut self) -> Option<Self::Item> {
         if !self.rest.is_empty() {
-            return Some(next_piece(&mut self.rest));
+            return Some(Ok(next_piece(&mut self.rest)));
+        }
+        if self.failed {
+            return None;
         }
         let mut chunk = match self.head.take() {
             Some(head) => head,
@@ -165,33 +188,55 @@ impl Iterator for Chunks {
             None => return None,
         };
         while chunk.len() < CHUNK_BYTES {
-            if !self.items.write_next(&mut chunk) {
-                chunk.extend(self.tail.take().into_iter().flatten());
-                return Some(self.begin(chunk));
+            match self.items.write_next(&mut chunk) {
+                Ok(true) => {}
+                Ok(false) => {
+                    chunk.extend(self.tail.take().into_iter().flatten());
+                    break;
+                }
+                Err(TooLong) => {
+                    self.failed = true;
+                    return Some(Err(too_long()));
+                }
             }
         }
-        Some(self.begin(chunk))
+        Some(Ok(self.begin(chunk)))
     }
 }
 
 impl Items {
     /// Appends the next object to `out`, or returns false if no object is left.
-    fn write_next(&mut self, out: &mut Vec<u8>) -> bool {
+    fn write_next(&mut self, out: &mut Vec<u8>) -> Result<bool, TooLong> {
         match self {
-            Items::Json(items) => items.write_next(out),
+            Items::Json(items) => Ok(items.write_next(out)),
+            Items::Yaml(items) => items.write_next_as_yaml(out),
             Items::Protobuf(messages) => {
                 let Some(message) = messages.next() else {
-                    return false;
+                    return Ok(false);
                 };
                 item_head(message.len(), out);
                 out.extend_from_slice(&message);
-                true
+                Ok(true)
             }
         }
     }
 }
 
 impl JsonItems {
+    /// Appends the next object to `out` as YAML, or returns false if no object is left.
+    fn write_next_as_yaml(&mut self, out: &mut Vec<u8>) -> Result<bool, TooLong> {
+        let mut json = Vec::new();
+        self.first = true;
+        if !self.write_next(&mut json) {
+            return Ok(false);
+        }
+        let item = serde_json::from_slice(&json).expect("an object is JSON");
+        let mut text = String::new();
+        yaml::append_item(&mut text, &item)?;
+        out.extend_from_slice(text.as_bytes());
+        Ok(true)
+    }
+
     /// Appends the next object to `out`, or returns false if no object is left.
     fn write_next(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(entry) = self.entries.next() else {
@@ -212,6 +257,29 @@ impl JsonItems {
         }
         true
     }
+}
+
+/// Returns the YAML of a list body before and after the items, from its JSON.
+fn yaml_envelope(head: &[u8], tail: &[u8], is_empty: bool) -> (Vec<u8>, Vec<u8>) {
+    let list = serde_json::from_slice(&[head, tail].concat()).expect("an empty list is JSON");
+    let text = yaml::to_text(&list).expect("a list without items is short");
+    // Members of the list itself are not indented, so the text contains one such line.
+    let items = ["\nitems: []\n", "\nrows: []\n"];
+    let items = items
+        .into_iter()
+        .find_map(|items| Some((text.find(items)?, items)));
+    let (start, items) = items.expect("a list has items");
+    let end = start + items.len();
+    let kept = if is_empty {
+        items.len()
+    } else {
+        items.len() - " []\n".len()
+    };
+    let mut head = text[..start + kept].to_owned();
+    if !is_empty {
+        head.push('\n');
+    }
+    (head.into_bytes(), text[end..].into())
 }
 
 /// Returns the JSON of a list body before and after the items.

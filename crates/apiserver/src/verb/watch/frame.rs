@@ -207,7 +207,8 @@ pub(crate) struct Unfit;
 /// Returns the ERROR frame for an error that ends a watch.
 pub(crate) fn error(error: &ApiError, encoding: Encoding) -> Bytes {
     match encoding {
-        Encoding::Json => line("ERROR", &error.status().to_json()),
+        // A watch is never in YAML.
+        Encoding::Json | Encoding::Yaml => line("ERROR", &error.status().to_json()),
         Encoding::Protobuf => protobuf::event("ERROR", &protobuf::status(error.status())).into(),
     }
 }

@@ -253,10 +253,10 @@ async fn bodies_that_are_too_large_or_not_json_are_rejected() {
         (large.code, large.json["reason"].as_str()),
         (413, Some("RequestEntityTooLarge"))
     );
-    let yaml = post("application/yaml", b"kind: Pod".to_vec()).await;
+    let text = post("text/plain", b"kind: Pod".to_vec()).await;
     assert_eq!(
-        yaml.refusal(),
-        "415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json, application/vnd.kubernetes.protobuf"
+        text.refusal(),
+        "415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf"
     );
     assert_eq!(post("application/json", b"{".to_vec()).await.code, 400);
 }

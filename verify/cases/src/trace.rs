@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | revision of an object | `r1`, `r2`, … by its rank among the revisions of all objects of the case |
 //! | revision of a list or a bookmark | `r2+`: at least `r2`, and before `r3` |
-//! | revision in the message of a `Status` | `<revision>` |
+//! | revision in the message of a `Status`, or in YAML | `<revision>` |
 //! | uid, or another UUID | `<uid 1>`, `<uid 2>`, … by first occurrence |
 //! | time | `<time>` |
 //! | text of over 1,000 characters | its first 100 characters and its length |
@@ -203,6 +203,11 @@ impl Names {
             Content::Json(value) => text.push_str(&layout::json(&self.renamed(value, false), 2)),
             Content::Other(bytes) if bytes.starts_with(PROTOBUF) => text.push_str("  (protobuf)\n"),
             Content::Other(bytes) if bytes.starts_with(GZIP) => text.push_str("  (gzip)\n"),
+            Content::Other(bytes) if kind == "application/yaml" => {
+                for line in String::from_utf8_lossy(bytes).lines() {
+                    let _ = writeln!(text, "  {}", self.message(line));
+                }
+            }
             Content::Other(bytes) => {
                 for line in String::from_utf8_lossy(bytes).lines() {
                     let _ = writeln!(text, "  {line}");
@@ -292,7 +297,8 @@ impl Names {
 
     /// Replaces revisions with `<revision>`, and other values as [`Self::in_text`] does.
     ///
-    /// `text` is the member `message` of a JSON object, such as a `Status`, or a line about an informer.
+    /// `text` is the member `message` of a JSON object, such as a `Status`, a line about an informer, or a line of
+    /// YAML.
     fn message(&self, text: &str) -> String {
         let mut text = self.in_text(text);
         for before in [
@@ -301,6 +307,7 @@ impl Names {
             "<revision> (",
             "in the precondition (",
             "in record (",
+            r#"resourceVersion: ""#,
             // An object in a message, as quoted JSON.
             r#"\"resourceVersion\":\""#,
         ] {
@@ -424,6 +431,18 @@ mod tests {
         let message = "a-<5>: too old resource version: <revision> (<revision>)";
         assert!(texts[1].contains(message), "{}", texts[1]);
         assert!(texts[2].contains("<revision>"), "{}", texts[2]);
+    }
+
+    #[test]
+    fn revisions_in_yaml_are_replaced() {
+        let answer = Answer::Response(Response {
+            status: 200,
+            headers: vec![("content-type".into(), "application/yaml".into())],
+            body: Content::Other(b"metadata:\n  resourceVersion: \"12\"\n".as_slice().into()),
+        });
+        let expected =
+            "200 application/yaml\n  metadata:\n    resourceVersion: \"<revision>\"\n".to_owned();
+        assert_eq!(texts(&[answer]), [expected]);
     }
 
     #[test]

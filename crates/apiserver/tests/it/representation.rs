@@ -335,3 +335,22 @@ async fn tables_of_services_storage_and_events_equal_those_of_kubernetes() {
         60s | Normal | r | pod/p |  | c, i | n | 120m | 7 | e2
     "#]].assert_eq(&text);
 }
+
+#[tokio::test(start_paused = true)]
+async fn lists_and_tables_in_yaml_have_the_values_of_those_in_json() {
+    let table = ";as=Table;g=meta.k8s.io;v=v1";
+    for names in [&["a", "b"][..], &[]] {
+        let server = pods(names);
+        for (path, form) in [
+            (PODS, ""),
+            (PODS, table),
+            ("/api/v1/namespaces/default", ""),
+        ] {
+            let json = get_as(&server, path, &format!("application/json{form}")).await;
+            let yaml = get_as(&server, path, &format!("application/yaml{form}")).await;
+            assert_eq!(yaml.headers["content-type"], "application/yaml");
+            let value: Value = serde_saphyr::from_str(&yaml.text).unwrap();
+            assert_eq!(value, json.json, "{}", yaml.text);
+        }
+    }
+}

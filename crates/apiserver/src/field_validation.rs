@@ -21,6 +21,9 @@ pub(crate) use warnings::Warnings;
 /// Maximum number of complaints about a request body, as in `sigs.k8s.io/json` (`saveStrictError`).
 const COMPLAINTS_MAX: usize = 100;
 
+/// Start of the message about repeated keys of a YAML text, before a line for each.
+pub(crate) const YAML_ERRORS: &str = "yaml: unmarshal errors:\n";
+
 /// Maximum length in bytes of a field's path in a message about the field; longer paths are truncated.
 const PATH_SHOWN_MAX: usize = 4 * 1024;
 
@@ -90,7 +93,15 @@ impl Directive {
                 complaints.texts().collect::<Vec<_>>().join(", ")
             ))),
             Directive::Warn => {
-                complaints.texts().for_each(|text| warnings.add(text));
+                for text in complaints.texts() {
+                    // As Kubernetes' `parseYAMLWarnings`: each repeated key of a YAML text is a warning.
+                    match text.strip_prefix(YAML_ERRORS) {
+                        Some(lines) => lines
+                            .lines()
+                            .for_each(|line| warnings.add(line.trim().to_owned())),
+                        None => warnings.add(text),
+                    }
+                }
                 Ok(())
             }
         }

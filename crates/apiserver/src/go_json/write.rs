@@ -97,6 +97,15 @@ mod tests {
     }
 
     #[test]
+    fn a_number_is_written_as_it_was_read() {
+        let text = "[-983520.8956604241,0.1,5e-324,1.7976931348623157e+308]";
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        let mut out = Vec::new();
+        append(&mut out, &value);
+        assert_eq!(String::from_utf8(out).unwrap(), text);
+    }
+
+    #[test]
     fn html_is_escaped_in_messages() {
         let text = to_text(&json!({"a<b": "c&&d>\n"}));
         assert_eq!(text, r#"{"a\u003cb":"c\u0026\u0026d\u003e\n"}"#);

@@ -22,6 +22,7 @@ use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle, Span, Str
 use super::key::{Key, key_of};
 use super::resolve::{Scalar, resolve, resolve_tagged};
 use super::unread::{Unread, syntax_error};
+use crate::field_validation::YAML_ERRORS;
 use crate::go_base64;
 use crate::go_json::float_text;
 use crate::object::DEPTH_MAX;
@@ -73,7 +74,7 @@ pub(crate) fn read(text: &[u8]) -> Result<Document, Unread> {
         return Err(Unread::Malformed(fault));
     }
     let lines = composer.repeated;
-    let message = || format!("yaml: unmarshal errors:\n{}", lines.join("\n"));
+    let message = || format!("{YAML_ERRORS}{}", lines.join("\n"));
     Ok(Document {
         repeated_keys: (!lines.is_empty()).then(message),
         value: composer.result.value,

@@ -4,7 +4,7 @@
 //! Guarantees: the errors and their order are those of `pkg/apis/apps/validation` in Kubernetes. What is checked in a
 //! template is listed in `pod_spec`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Hooks;
 use super::field::{Field, IMMUTABLE};
@@ -35,7 +35,7 @@ const STATEFUL_SET_CHANGES: [&str; 7] = [
 fn check_deployment(deployment: &Object, old: Option<&Object>, report: &mut Report) {
     let spec = Field::of(deployment, "spec");
     spec.at("replicas").check_not_negative(report);
-    check_selected_template(&spec, "deployment", "invalid label selector", report);
+    check_selected_template(&spec, &spec.at("template"), "deployment", report);
     check_strategy(&spec.at("strategy"), report);
     let ready = spec.at("minReadySeconds");
     ready.check_not_negative(report);
@@ -55,7 +55,7 @@ fn check_replica_set(set: &Object, old: Option<&Object>, report: &mut Report) {
     spec.at("replicas").check_not_negative(report);
     spec.at("minReadySeconds").check_not_negative(report);
     // The message names the other kind, as in Kubernetes.
-    check_selected_template(&spec, "deployment", "invalid label selector", report);
+    check_selected_template(&spec, &spec.at("template"), "deployment", report);
     check_selector_unchanged(&spec, old, report);
 }
 
@@ -105,7 +105,12 @@ fn check_stateful_set(set: &Object, old: Option<&Object>, report: &mut Report) {
     if old.is_none() && !service.is_empty() {
         service.check_text(report, label_faults);
     }
-    check_selected_template(&spec, "statefulset", "", report);
+    let template = template_with_claims(&spec);
+    let template = Field {
+        path: spec.path.child("template"),
+        value: &template,
+    };
+    check_selected_template(&spec, &template, "statefulset", report);
     let fixed = |set: &Object| {
         let mut spec = set.part("spec");
         if let Some(members) = spec.as_object_mut() {
@@ -152,9 +157,37 @@ fn check_revision(revision: &Object, old: Option<&Object>, report: &mut Report) 
     }
 }
 
-/// Checks a selector, and a template that it must select. `why` is the error of a selector that can't be used.
-fn check_selected_template(spec: &Field<'_, '_>, kind: &str, why: &str, report: &mut Report) {
-    let (selector, template) = (spec.at("selector"), spec.at("template"));
+/// Returns the template of a stateful set with the volumes of its claims, and without what its controller replaces.
+fn template_with_claims(spec: &Field<'_, '_>) -> Value {
+    let mut template = spec.value["template"].clone();
+    let Some(pod) = template.get_mut("spec").and_then(Value::as_object_mut) else {
+        return template;
+    };
+    for replaced in ["hostname", "subdomain"] {
+        pod.remove(replaced);
+    }
+    let claims = spec.value["volumeClaimTemplates"].as_array();
+    let names = claims.into_iter().flatten();
+    let names: Vec<&Value> = names.map(|claim| &claim["metadata"]["name"]).collect();
+    let mut volumes: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    let own = pod.get("volumes").and_then(Value::as_array);
+    let own = own.into_iter().flatten();
+    volumes.extend(
+        own.filter(|volume| !names.contains(&&volume["name"]))
+            .cloned(),
+    );
+    pod.insert("volumes".to_owned(), Value::Array(volumes));
+    template
+}
+
+/// Checks a selector, and a template that it must select.
+fn check_selected_template(
+    spec: &Field<'_, '_>,
+    template: &Field<'_, '_>,
+    kind: &str,
+    report: &mut Report,
+) {
+    let selector = spec.at("selector");
     if selector.exists() {
         check_selector(&selector, report);
         if is_empty_selector(&selector) {
@@ -166,17 +199,24 @@ fn check_selected_template(spec: &Field<'_, '_>, kind: &str, why: &str, report: 
     }
     let labels = &template.value["metadata"]["labels"];
     match selects(&selector, labels) {
-        None => return report.invalid(&selector.path, shown_selector(&selector), why),
-        Some(false) => mismatch(&template, report),
+        None => {
+            let why = if kind == "statefulset" {
+                ""
+            } else {
+                "invalid label selector"
+            };
+            return report.invalid(&selector.path, shown_selector(&selector), why);
+        }
+        Some(false) => mismatch(template, report),
         Some(true) => {}
     }
-    check_template(&template, report);
+    check_template(template, report);
     let kind = match kind {
         "statefulset" => "StatefulSet",
         // The message names the other kind, as in Kubernetes.
         _ => "ReplicaSet",
     };
-    check_restarts(&template, kind, report);
+    check_restarts(template, kind, report);
 }
 
 fn mismatch(template: &Field<'_, '_>, report: &mut Report) {

@@ -86,6 +86,7 @@ fn read_yaml(body: &[u8], value_type: ValueType) -> Result<Decoded, Unreadable> 
     })?;
     let mut json = Vec::new();
     go_json::append(&mut json, &document.value);
+    drop(document.value);
     let mut decoded = read_json(&json, value_type)?;
     if let Some(why) = document.repeated_keys {
         decoded.complaints.add_first(why);

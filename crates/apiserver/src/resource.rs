@@ -129,6 +129,15 @@ impl Resource {
         }
     }
 
+    /// Returns a stored object as a client's write would store it: without unknown fields.
+    pub(crate) fn without_unknown(&self, object: &Object) -> Object {
+        let decoded = typed::decode(object.clone().into_value(), self.value_type());
+        let members = decoded.value.as_object().cloned();
+        let mut known = Object::stored(members.unwrap_or_default());
+        self.complete(&mut known);
+        known
+    }
+
     /// Brings an object into the form in which Kubernetes returns it.
     ///
     /// An object to which more than [`DEFAULTS_BYTES_MAX`] bytes would be added stays incomplete. It is too large to be

@@ -29,6 +29,8 @@ mod service;
 mod update_checks;
 mod workload;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -252,10 +254,18 @@ impl Hooks {
         let Some(old) = old.filter(|_| !errors.is_empty()) else {
             return errors;
         };
-        let known = check(Some(old), old);
+        // The change can move an invalid item, and the error can show what has changed.
+        let place = |error: &FieldError| {
+            let field = error.field.split('[').map(|part| {
+                let end = part.find(']').map_or(0, |end| end + 1);
+                part[end..].to_owned()
+            });
+            (field.collect::<String>(), error.reason)
+        };
+        let known: BTreeSet<_> = check(Some(old), old).iter().map(place).collect();
         errors
             .into_iter()
-            .filter(|error| !known.contains(error))
+            .filter(|error| !known.contains(&place(error)))
             .collect()
     }
 }

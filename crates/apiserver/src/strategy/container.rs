@@ -1,8 +1,10 @@
 //! Validates the containers of a pod.
 //!
 //! Guarantees: the errors and their order are those of `pkg/apis/core/validation` in Kubernetes. Checked are names, images,
-//! ports, environment variables, volume mounts, policies, and compute resources. Not checked: probes, lifecycle handlers,
-//! security contexts, sources of environment variables, volume devices, resource claims and resize policies.
+//! ports, environment variables, volume mounts, policies, and compute resources. Not checked: conflicts of ports of
+//! the host, the rules of extended resources and huge pages, restart policies of containers, ephemeral containers, probes,
+//! lifecycle handlers, security contexts, sources of environment variables, volume devices, resource claims and resize
+//! policies.
 
 use std::collections::BTreeSet;
 
@@ -106,7 +108,7 @@ fn check_container(container: &Field<'_, '_>, volumes: &BTreeSet<&str>, report: 
         image.required(report);
     }
     let policy = container.at("terminationMessagePolicy");
-    check_policy(&policy, &["File", "FallbackToLogsOnError"], report);
+    policy.check_required_one_of(report, &["File", "FallbackToLogsOnError"]);
     check_ports(&container.at("ports"), report);
     for variable in container.at("env").items() {
         let name = variable.at("name");
@@ -118,16 +120,8 @@ fn check_container(container: &Field<'_, '_>, volumes: &BTreeSet<&str>, report: 
     }
     check_mounts(&container.at("volumeMounts"), volumes, report);
     let policy = container.at("imagePullPolicy");
-    check_policy(&policy, &["Always", "IfNotPresent", "Never"], report);
+    policy.check_required_one_of(report, &["Always", "IfNotPresent", "Never"]);
     check_resources(&container.at("resources"), report);
-}
-
-fn check_policy(policy: &Field<'_, '_>, supported: &[&str], report: &mut Report) {
-    if policy.is_empty() {
-        policy.required(report);
-    } else {
-        policy.check_one_of(report, supported);
-    }
 }
 
 fn check_ports(ports: &Field<'_, '_>, report: &mut Report) {
@@ -154,7 +148,8 @@ fn check_ports(ports: &Field<'_, '_>, report: &mut Report) {
         if number.number() != 0 {
             check_port_number(&number, report);
         }
-        check_policy(&port.at("protocol"), &PROTOCOLS, report);
+        let protocol = port.at("protocol");
+        protocol.check_required_one_of(report, &PROTOCOLS);
     }
 }
 

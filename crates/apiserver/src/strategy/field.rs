@@ -128,6 +128,15 @@ impl<'p, 'v> Field<'p, 'v> {
         }
     }
 
+    /// Checks that there is a text, and that it is one of those that are supported.
+    pub(super) fn check_required_one_of(&self, report: &mut Report, supported: &[&str]) {
+        if self.is_empty() {
+            self.required(report);
+        } else {
+            self.check_one_of(report, supported);
+        }
+    }
+
     /// Checks that the number, if there is one, is not negative.
     pub(super) fn check_not_negative(&self, report: &mut Report) {
         if self.number() < 0 {

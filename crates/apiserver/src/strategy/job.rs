@@ -2,7 +2,8 @@
 //! (`generateSelector` in Kubernetes).
 //!
 //! Guarantees: the errors and their order are those of `pkg/apis/batch/validation` in Kubernetes. Not checked: policies of
-//! failures and of success, schedules and time zones, and that a client sets no selector of its own.
+//! failures and of success, schedules and time zones, limits of jobs with many completions, changes of the template of a
+//! suspended job, and that a client sets no selector of its own.
 
 use serde_json::{Map, Value, json};
 

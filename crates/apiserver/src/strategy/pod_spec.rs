@@ -37,9 +37,11 @@ pub(super) fn check_pod_spec(spec: &Field<'_, '_>, report: &mut Report) {
     check_containers(&containers, &volumes, report);
     check_init_containers((&containers, &init_containers), &volumes, report);
     let policies = ["Always", "OnFailure", "Never"];
-    check_set(&spec.at("restartPolicy"), &policies, report);
+    spec.at("restartPolicy")
+        .check_required_one_of(report, &policies);
     let policies = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
-    check_set(&spec.at("dnsPolicy"), &policies, report);
+    spec.at("dnsPolicy")
+        .check_required_one_of(report, &policies);
     check_labels(&spec.at("nodeSelector"), report);
     for name in ["serviceAccountName", "nodeName"] {
         check_name(
@@ -64,7 +66,7 @@ pub(super) fn check_pod_spec(spec: &Field<'_, '_>, report: &mut Report) {
     }
     let preemption = spec.at("preemptionPolicy");
     if preemption.exists() {
-        check_set(&preemption, &["PreemptLowerPriority", "Never"], report);
+        preemption.check_required_one_of(report, &["PreemptLowerPriority", "Never"]);
     }
 }
 
@@ -72,15 +74,6 @@ pub(super) fn check_pod_spec(spec: &Field<'_, '_>, report: &mut Report) {
 fn check_name(name: &Field<'_, '_>, faults: impl Fn(&str) -> Vec<String>, report: &mut Report) {
     if !name.is_empty() {
         name.check_text(report, faults);
-    }
-}
-
-/// Checks a text that must be one of those that are supported.
-fn check_set(text: &Field<'_, '_>, supported: &[&str], report: &mut Report) {
-    if text.is_empty() {
-        text.required(report);
-    } else {
-        text.check_one_of(report, supported);
     }
 }
 

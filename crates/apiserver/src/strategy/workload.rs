@@ -4,6 +4,8 @@
 //! Guarantees: the errors and their order are those of `pkg/apis/apps/validation` in Kubernetes. What is checked in a
 //! template is listed in `pod_spec`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::Hooks;
@@ -18,7 +20,10 @@ use crate::object::Object;
 pub(super) const DEPLOYMENT: Hooks = Hooks::checked_by(check_deployment);
 pub(super) const REPLICA_SET: Hooks = Hooks::checked_by(check_replica_set);
 pub(super) const REPLICATION_CONTROLLER: Hooks = Hooks::checked_by(check_controller);
-pub(super) const STATEFUL_SET: Hooks = Hooks::checked_by(check_stateful_set);
+pub(super) const STATEFUL_SET: Hooks = Hooks {
+    prepare: drop_disabled,
+    ..Hooks::checked_by(check_stateful_set)
+};
 pub(super) const CONTROLLER_REVISION: Hooks = Hooks::checked_by(check_revision);
 
 /// The fields of a stateful set that can change.
@@ -79,6 +84,19 @@ fn check_controller(controller: &Object, _old: Option<&Object>, report: &mut Rep
     }
     check_template(&template, report);
     check_restarts(&template, "ReplicationController", report);
+}
+
+/// Removes what Kubernetes removes as long as the feature `MaxUnavailableStatefulSet` is off, as it is by default.
+fn drop_disabled(set: &mut Object) {
+    let Some(mut spec) = set.sound_part("spec") else {
+        return;
+    };
+    let rolling = spec.pointer_mut("/updateStrategy/rollingUpdate");
+    if let Some(Value::Object(rolling)) = rolling
+        && rolling.remove("maxUnavailable").is_some()
+    {
+        set.set("spec", Some(spec));
+    }
 }
 
 fn check_stateful_set(set: &Object, old: Option<&Object>, report: &mut Report) {
@@ -168,14 +186,16 @@ fn template_with_claims(spec: &Field<'_, '_>) -> Value {
     }
     let claims = spec.value["volumeClaimTemplates"].as_array();
     let names = claims.into_iter().flatten();
-    let names: Vec<&Value> = names.map(|claim| &claim["metadata"]["name"]).collect();
+    let names = names.filter_map(|claim| claim["metadata"]["name"].as_str());
+    let names: BTreeSet<String> = names.map(str::to_owned).collect();
     let mut volumes: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
     let own = pod.get("volumes").and_then(Value::as_array);
     let own = own.into_iter().flatten();
-    volumes.extend(
-        own.filter(|volume| !names.contains(&&volume["name"]))
-            .cloned(),
-    );
+    let is_claim = |volume: &Value| {
+        let name = volume["name"].as_str();
+        name.is_some_and(|name| names.contains(name))
+    };
+    volumes.extend(own.filter(|volume| !is_claim(volume)).cloned());
     pod.insert("volumes".to_owned(), Value::Array(volumes));
     template
 }
@@ -200,12 +220,12 @@ fn check_selected_template(
     let labels = &template.value["metadata"]["labels"];
     match selects(&selector, labels) {
         None => {
-            let why = if kind == "statefulset" {
-                ""
-            } else {
-                "invalid label selector"
-            };
-            return report.invalid(&selector.path, shown_selector(&selector), why);
+            let shown = shown_selector(&selector);
+            if kind != "statefulset" {
+                return report.invalid(&selector.path, shown, "invalid label selector");
+            }
+            report.invalid(&selector.path, shown, "");
+            return check_restarts(template, "StatefulSet", report);
         }
         Some(false) => mismatch(template, report),
         Some(true) => {}
@@ -295,25 +315,13 @@ fn check_stateful_set_strategy(strategy: &Field<'_, '_>, report: &mut Report) {
         "" => strategy.required(report),
         "OnDelete" if rolling.exists() => {
             // Kubernetes shows its internal type.
-            let (partition, most) = (rolling.at("partition"), rolling.at("maxUnavailable"));
-            let shown = format!(
-                "{{\"Partition\":{},\"MaxUnavailable\":{}}}",
-                partition.number(),
-                most.shown()
-            );
+            let partition = rolling.at("partition").number();
+            let shown = format!("{{\"Partition\":{partition},\"MaxUnavailable\":null}}");
             let why = "only allowed for updateStrategy 'RollingUpdate'";
             report.invalid(&rolling.path, shown, why);
         }
         "RollingUpdate" if rolling.exists() => {
             rolling.at("partition").check_not_negative(report);
-            let most = rolling.at("maxUnavailable");
-            if most.exists() {
-                int_or_percent::check(&most, report);
-                if int_or_percent::is_zero(&most) {
-                    most.invalid(report, "cannot be 0");
-                }
-                int_or_percent::check_at_most_all(&most, report);
-            }
         }
         "OnDelete" | "RollingUpdate" => {}
         _ => {

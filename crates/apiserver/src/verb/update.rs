@@ -242,7 +242,7 @@ fn merge(
     let may_count =
         resource.strategy.counts_generations && !matches!(how.part, Part::Status | Part::Binding);
     if may_count && changes_desire(resource, old, &new) {
-        let next = old.number("generation").unwrap_or(0) + 1;
+        let next = old.number("generation").unwrap_or(0).wrapping_add(1);
         new.set_meta("generation", Some(json!(next)));
     }
     Ok((new, link))
@@ -295,7 +295,13 @@ fn check_update(
     mut errors: Vec<FieldError>,
 ) -> Result<(), ApiError> {
     let resource = subject.resource;
-    errors.extend(resource.strategy.hooks.errors(Some(old), new, part));
+    let hooks = &resource.strategy.hooks;
+    let mut found = hooks.errors(Some(old), new, part);
+    if !found.is_empty() && !resource.strategy.checks_direct_writes {
+        // A direct call can store unknown fields, which the decoder removes from the new object.
+        found = hooks.errors(Some(&resource.without_unknown(old)), new, part);
+    }
+    errors.extend(found);
     let (kind, model) = (&resource.kind, resource.model.as_deref());
     errors.extend(custom::validate_update(kind, model, (old, new), part));
     if errors.is_empty() {

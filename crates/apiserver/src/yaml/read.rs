@@ -56,10 +56,8 @@ pub(crate) fn read(text: &[u8]) -> Result<Document, Unread> {
     }
     let mut options = Options::default();
     options.set_emit_comments(false);
-    let last_line = text.rsplit(['\n', '\r']).next();
     let mut composer = Composer {
         text,
-        last_line: last_line.unwrap_or_default().trim_start(),
         open: Vec::new(),
         anchors: BTreeMap::new(),
         result: Node::of(Value::Null),
@@ -120,8 +118,6 @@ struct Open {
 /// Builds the value of a document from the events of the parser.
 struct Composer<'a> {
     text: &'a str,
-    /// The text after the last line break, without spaces before it.
-    last_line: &'a str,
     open: Vec<Open>,
     /// The complete nodes with an anchor.
     anchors: BTreeMap<usize, Node>,
@@ -174,6 +170,7 @@ impl<'a> Composer<'a> {
             let line = span.start.line();
             match event {
                 Event::Scalar(text, style, anchor, tag) => {
+                    let text = self.without_added_line_feed(text, style, &span);
                     let node = self.scalar(text, style, tag.as_deref());
                     self.add(node, anchor, line)?;
                 }
@@ -213,7 +210,6 @@ impl<'a> Composer<'a> {
     }
 
     fn scalar(&mut self, text: Cow<'a, str>, style: ScalarStyle, tag: Option<&Tag>) -> Node {
-        let text = self.without_added_line_feed(text, style);
         let is_plain = style == ScalarStyle::Plain;
         let resolved = match tag {
             None if is_plain => Ok(resolve(&text)),
@@ -240,13 +236,17 @@ impl<'a> Composer<'a> {
     /// Removes the line feed that the parser adds to a block of lines at the end of a text without one.
     ///
     /// As in Go, such a block has no line feed at its end.
-    fn without_added_line_feed(&self, text: Cow<'a, str>, style: ScalarStyle) -> Cow<'a, str> {
+    fn without_added_line_feed(
+        &self,
+        text: Cow<'a, str>,
+        style: ScalarStyle,
+        span: &Span,
+    ) -> Cow<'a, str> {
         let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
-        let last_line = self.last_line;
+        let is_last = span.end.byte_offset() == Some(self.text.len());
+        let is_ended = self.text.ends_with(['\n', '\r']);
         match text.strip_suffix('\n') {
-            Some(block) if is_block && !last_line.is_empty() && block.ends_with(last_line) => {
-                Cow::Owned(block.to_owned())
-            }
+            Some(block) if is_block && is_last && !is_ended => Cow::Owned(block.to_owned()),
             _ => text,
         }
     }

@@ -1,8 +1,11 @@
 //! Tests lists, objects and watches in the representations `Table` and `PartialObjectMetadata`.
 
+use bytes::Bytes;
 use expect_test::expect;
+use http_body_util::{BodyExt, Full};
 use kube_informer_apiserver::Server;
 use serde_json::{Value, json};
+use tower_service::Service;
 
 use crate::ask::{builder, get_as, pod, pods, request};
 
@@ -353,4 +356,23 @@ async fn lists_and_tables_in_yaml_have_the_values_of_those_in_json() {
             assert_eq!(value, json.json, "{}", yaml.text);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_of_a_table_in_yaml_can_be_too_deep() {
+    let mut data = json!(0);
+    for _ in 0..125 {
+        data = json!([data]);
+    }
+    let revision = json!({"apiVersion": "apps/v1", "kind": "ControllerRevision",
+        "metadata": {"namespace": "default", "name": "a"}, "data": {"x": data}});
+    let server = builder().seed([revision]).build();
+    let path = "/apis/apps/v1/namespaces/default/controllerrevisions/a?includeObject=Object";
+    let accept = "application/yaml;as=Table;g=meta.k8s.io;v=v1";
+    let request = request("GET", path).header("accept", accept);
+    let response = server
+        .clone()
+        .call(request.body(Full::<Bytes>::default()).unwrap());
+    let body = response.await.unwrap().into_body();
+    assert!(body.collect().await.is_err());
 }

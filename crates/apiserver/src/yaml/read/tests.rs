@@ -31,6 +31,21 @@ fn values_and_errors_are_those_of_go() {
 }
 
 #[test]
+fn only_a_block_that_ends_the_text_can_lack_its_line_feed() {
+    let value = |text: &str| read(text.as_bytes()).unwrap().value;
+    for (text, expected) in [
+        ("a: |\n  x\nb: |\n  x", r#"{"a":"x\n","b":"x"}"#),
+        ("a: |\n  b: c\nb: c", r#"{"a":"b: c\n","b":"c"}"#),
+        ("a: >\n  x\n  y\nb:\n- |\n  y", r#"{"a":"x y\n","b":["y"]}"#),
+        ("a: |\n  x\n---\nb: |\n  x", r#"{"a":"x\n"}"#),
+        ("a: |\n  x\n", r#"{"a":"x\n"}"#),
+        ("a: |+\n  x\n\n", r#"{"a":"x\n\n"}"#),
+    ] {
+        assert_eq!(value(text), from_json::<Value>(expected), "{text:?}");
+    }
+}
+
+#[test]
 fn depth_is_limited_also_by_aliases() {
     let nested =
         |levels: usize, inner: &str| format!("{}{inner}{}", "[".repeat(levels), "]".repeat(levels));

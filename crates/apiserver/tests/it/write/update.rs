@@ -285,3 +285,47 @@ async fn a_put_that_creates_requires_permission_to_create() {
         "403 Forbidden: leases.coordination.k8s.io \"l\" is forbidden: User \"system:anonymous\" cannot create resource \"leases\" in API group \"coordination.k8s.io\" in the namespace \"default\""
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_incomplete_object_of_a_direct_call_can_be_changed() {
+    let container = json!({"name": "c", "unknown": 1});
+    let template = json!({"spec": {"containers": [container], "restartPolicy": "Never"}});
+    let metadata = json!({"namespace": "default", "name": "a"});
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+        "spec": {"template": template}});
+    let selector = json!({"matchLabels": {"a": "b"}});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
+        "spec": {"selector": selector, "manualSelector": true, "template": template}});
+    let server = builder().seed([deployment, job]).build();
+    let path = "/apis/apps/v1/namespaces/default/deployments/a";
+    let sidecar = json!({"name": "s", "image": "i"});
+    let added = json!({"metadata": {"labels": {"x": "y"}},
+        "spec": {"template": {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [sidecar, {"name": "c"}]}}}});
+    let changed = with(&server, "PATCH", path, &added).await;
+    assert_eq!(changed.code, 200, "{}", changed.json);
+    let negative = with(&server, "PATCH", path, &json!({"spec": {"replicas": -1}})).await;
+    assert_eq!(
+        negative.json["message"],
+        "Deployment.apps \"a\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0"
+    );
+    let path = "/apis/batch/v1/namespaces/default/jobs/a";
+    let labels = json!({"metadata": {"labels": {"x": "y"}}});
+    let changed = with(&server, "PATCH", path, &labels).await;
+    assert_eq!(changed.code, 200, "{}", changed.json);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stateful_set_has_no_field_of_a_disabled_feature() {
+    let server = builder().build();
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": pod("p")["spec"]});
+    let claim = json!({"metadata": {"name": "d"}});
+    let set = json!({"metadata": {"name": "a"}, "spec": {
+        "selector": {"matchLabels": {"a": "b"}}, "template": template, "volumeClaimTemplates": [claim, claim],
+        "updateStrategy": {"rollingUpdate": {"maxUnavailable": 0}},
+    }});
+    let path = "/apis/apps/v1/namespaces/default/statefulsets";
+    let made = with(&server, "POST", path, &set).await;
+    assert_eq!(made.code, 201, "{}", made.json);
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}});
+    assert_eq!(made.json["spec"]["updateStrategy"], strategy);
+}

@@ -235,7 +235,10 @@ impl Kind {
 
     /// Returns whether this is the built-in kind with a resource name such as `pods` or `deployments.apps`.
     pub(crate) fn is_builtin(&self, group_resource: &str) -> bool {
-        !self.custom && self.group_resource() == group_resource
+        let (plural, group) = group_resource
+            .split_once('.')
+            .unwrap_or((group_resource, ""));
+        !self.custom && self.plural == plural && self.group == group
     }
 
     /// Returns the Go package of the kind's internal type, such as `core`, for error messages.

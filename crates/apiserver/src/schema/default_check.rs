@@ -219,3 +219,24 @@ impl Check<'_> {
         ControlFlow::Continue(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_checks_are_one_error() {
+        let allowed: Vec<usize> = (0..3_000).collect();
+        let list = json!({"type": "array", "items": {"type": "integer", "enum": allowed}, "default": vec![0; 2_000]});
+        let schema = json!({"type": "object", "properties": {"a": list, "b": list, "c": list}});
+        let mut errors = Vec::new();
+        default_errors(&schema, "s", true, &mut |error| {
+            errors.push(error);
+            true
+        });
+        let [error] = errors.as_slice() else {
+            panic!("{errors:?}");
+        };
+        assert!(error.body.contains("more than 5000000 checks"), "{error:?}");
+    }
+}

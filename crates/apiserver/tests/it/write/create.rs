@@ -260,3 +260,13 @@ async fn bodies_that_are_too_large_or_not_json_are_rejected() {
     );
     assert_eq!(post("application/json", b"{".to_vec()).await.code, 400);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_custom_kind_in_place_of_a_built_in_one_is_not_admitted() {
+    let kind = Kind::custom("", "v1", "Pod", "pods", Scope::Namespaced);
+    let server = builder().kind(kind).build();
+    let body =
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"x": 1}});
+    let made = with(&server, "POST", PODS, &body).await;
+    assert_eq!((made.code, &made.json["spec"]), (201, &json!({"x": 1})));
+}

@@ -1,6 +1,7 @@
 //! Tests that the server works with the watcher, the reflector and the controller of kube-rs.
 
 mod controller;
+mod derived;
 mod reflector;
 mod watcher;
 

@@ -1,6 +1,6 @@
-//! `cargo xtask kinds`: generates the tables of kinds, fields and protobuf messages of Kubernetes. The
-//! embedded server uses the tables of kinds and fields. The protobuf decoder and encoder use the table of
-//! messages.
+//! `cargo xtask kinds`: generates the tables of kinds, fields, internal types and protobuf messages of Kubernetes. The
+//! embedded server uses the tables of kinds, fields and internal types. The protobuf decoder and encoder use the table
+//! of messages.
 //!
 //! The tables depend only on Go modules whose versions are fixed in this module, so they are the same on
 //! every machine. All tables describe one Kubernetes release. The table of messages also contains the
@@ -12,6 +12,7 @@
 
 mod corpus;
 mod discovery;
+mod internal;
 mod schema;
 mod wire;
 
@@ -44,6 +45,9 @@ const TABLE: &str = "crates/apiserver/src/kinds/v1_36.tsv";
 /// Path of the generated table of fields, relative to the root of the workspace.
 const SCHEMA: &str = "crates/apiserver/src/kinds/schema_v1_36.tsv";
 
+/// Path in the workspace of the generated table of internal types.
+const INTERNAL: &str = "crates/apiserver/src/strategy/internal/v1_36.tsv";
+
 /// Path in the workspace of the generated table of protobuf messages.
 const WIRE: &str = "crates/protobuf/src/table/v1_36.tsv";
 
@@ -67,6 +71,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let swagger = std::fs::read_to_string(&swagger)
         .with_context(|| format!("can't read {}", swagger.display()))?;
     let schema = schema::table(MODULE, &swagger, &kinds_of(&table))?;
+    let internal = internal_types(&module)?;
     let sources = sources_of(TYPES_VERSION)?;
     let later = sources_of(LATER_TYPES_VERSION)?;
     let versions = [TYPES_VERSION, LATER_TYPES_VERSION];
@@ -75,6 +80,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     apply(mode, root, TABLE, &table)?;
     apply(mode, root, SCHEMA, &schema)?;
     apply(mode, root, WIRE, &wire)?;
+    apply(mode, root, INTERNAL, &internal)?;
     match mode {
         Mode::Write => corpus::write(&root.join(CORPUS), &pairs)?,
         Mode::Check => corpus::check(&root.join(CORPUS), &pairs)?,
@@ -82,14 +88,26 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let kinds = rows(&table).count();
     let heads = |table| rows(table).filter(|row| !row.starts_with('\t')).count();
     let (definitions, messages) = (heads(&schema), heads(&wire));
+    let structs = heads(&internal);
     let relation = match mode {
         Mode::Write => "of",
         Mode::Check => "as in",
     };
     Ok(format!(
-        "{TABLE}: {kinds} kinds {relation} {MODULE}\n{SCHEMA}: {definitions} definitions {relation} {MODULE}\n{WIRE}: {messages} messages {relation} {TYPES_VERSION}\n{CORPUS}: {} pairs {relation} {TYPES_VERSION}",
+        "{TABLE}: {kinds} kinds {relation} {MODULE}\n{SCHEMA}: {definitions} definitions {relation} {MODULE}\n{WIRE}: {messages} messages {relation} {TYPES_VERSION}\n{INTERNAL}: {structs} types {relation} {MODULE}\n{CORPUS}: {} pairs {relation} {TYPES_VERSION}",
         pairs.lines().count()
     ))
+}
+
+/// Returns the table of internal types, given the folder of [`MODULE`].
+fn internal_types(module: &Path) -> Result<String> {
+    let metadata = download(&format!("k8s.io/apimachinery@{TYPES_VERSION}"))?;
+    let read = |path: PathBuf| {
+        std::fs::read_to_string(&path).with_context(|| format!("can't read {}", path.display()))
+    };
+    let core = read(module.join("pkg/apis/core/types.go"))?;
+    let metadata = read(metadata.join("pkg/apis/meta/v1/types.go"))?;
+    internal::table(MODULE, &core, &metadata)
 }
 
 /// Downloads one version of the Go modules that define the API types.

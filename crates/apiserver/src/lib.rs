@@ -200,6 +200,7 @@ mod status;
 mod go_json;
 mod go_base64;
 mod go_time;
+mod go_duration;
 mod quantity;
 mod decode_error;
 mod name_syntax;

@@ -7,7 +7,6 @@
 //!
 //! The module does not check whether the object exists, or whether the resource supports the verb.
 
-mod duration;
 mod options;
 
 use std::borrow::Cow;

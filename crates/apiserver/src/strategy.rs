@@ -16,16 +16,21 @@ mod field;
 mod fixed;
 mod grace_period;
 mod int_or_percent;
+mod internal;
 mod job;
 mod labels;
 pub(crate) mod namespace;
 mod persistent_volume;
 mod pod;
+mod pod_change;
 mod pod_spec;
 mod rbac;
 mod report;
+mod schedule;
+mod scheduling;
 mod secret;
 mod service;
+mod unchanged;
 mod update_checks;
 mod workload;
 
@@ -127,8 +132,8 @@ pub(crate) struct Hooks {
     pub(crate) prepare: fn(&mut Object),
     /// Completes the initial `status` of a new object, given the status, the object and the creation time.
     pub(crate) prepare_status: fn(&mut Value, &Object, &str),
-    /// Adds required members to a new object. Runs after the server has evaluated `generateName`.
-    pub(crate) prepare_create: fn(&mut Object),
+    /// Adds required members to a new object, which has its name and its uid.
+    pub(crate) prepare_create: Option<fn(&mut Object)>,
     /// Adds the errors in the values of an object that a client creates, or of an update, given the new object and the
     /// stored object.
     pub(crate) check: fn(&Object, Option<&Object>, &mut Report),
@@ -213,7 +218,7 @@ impl Hooks {
     const NONE: Hooks = Hooks {
         prepare: |_| {},
         prepare_status: |_, _, _| {},
-        prepare_create: |_| {},
+        prepare_create: None,
         check: |_, _, _| {},
         validate: |_| Vec::new(),
         prepare_update: |_, _, _| {},

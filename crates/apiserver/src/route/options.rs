@@ -11,7 +11,7 @@ use std::num::{IntErrorKind, ParseIntError};
 
 use serde_json::Value;
 
-use super::duration::check_duration;
+use crate::go_duration::check_duration;
 use crate::quote::{Quoted, is_printable};
 use crate::status::{ApiError, FieldError};
 

@@ -43,7 +43,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("daemonsets.apps", Strategy { counts_generations: true, columns: columns::workload::DAEMON_SETS, hooks: daemon_set::HOOKS, ..Strategy::BUILTIN }),
     ("deployments.apps", Strategy { status_metadata: StatusMetadata::Except(&["labels"]), counts_generations: true, counts_annotations: true, columns: columns::workload::DEPLOYMENTS, hooks: workload::DEPLOYMENT, ..Strategy::BUILTIN }),
     ("replicasets.apps", Strategy { counts_generations: true, columns: columns::workload::REPLICA_SETS, hooks: workload::REPLICA_SET, ..Strategy::BUILTIN }),
-    ("statefulsets.apps", Strategy { counts_generations: true, columns: columns::workload::STATEFUL_SETS, hooks: workload::STATEFUL_SET, ..Strategy::BUILTIN }),
+    ("statefulsets.apps", Strategy { metadata: MetadataRules::of(Label), counts_generations: true, columns: columns::workload::STATEFUL_SETS, hooks: workload::STATEFUL_SET, ..Strategy::BUILTIN }),
     ("controllerrevisions.apps", Strategy { hooks: workload::CONTROLLER_REVISION, ..Strategy::BUILTIN }),
     ("horizontalpodautoscalers.autoscaling", Strategy { columns: columns::AUTOSCALERS, ..Strategy::BUILTIN }),
     ("cronjobs.batch", Strategy { counts_generations: true, columns: columns::workload::CRON_JOBS, hooks: job::CRON_JOB, ..Strategy::BUILTIN }),

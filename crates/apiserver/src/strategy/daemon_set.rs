@@ -7,7 +7,7 @@ use super::{Hooks, Part};
 use crate::object::Object;
 
 pub(super) const HOOKS: Hooks = Hooks {
-    prepare_create: begin,
+    prepare_create: Some(begin),
     check: check_daemon_set,
     prepare_update: count,
     ..Hooks::NONE

@@ -10,7 +10,7 @@ use crate::object::Object;
 use crate::status::FieldError;
 
 pub(super) const HOOKS: Hooks = Hooks {
-    prepare_create: complete,
+    prepare_create: Some(complete),
     validate,
     prepare_update: keep,
     validate_update: check_change,

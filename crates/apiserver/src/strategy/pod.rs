@@ -1,6 +1,6 @@
 //! Defines the strategy of pods.
 //!
-//! The strategy sets the QoS class, rejects changes of `spec.nodeName`, and computes grace periods.
+//! The strategy sets the QoS class, keeps what an update of the status omits, validates, and computes grace periods.
 //!
 //! Guarantees: the grace period is computed as in Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
 
@@ -10,17 +10,16 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::field::Field;
+use super::pod_change::check_pod_change;
 use super::pod_spec::check_pod_spec;
 use super::report::Report;
 use super::{Grace, GracePeriod, Hooks, Part};
 use crate::object::Object;
-use crate::status::FieldError;
 
 pub(super) const HOOKS: Hooks = Hooks {
     prepare_status,
     check,
     prepare_update,
-    validate_update,
     grace_period,
     ..Hooks::NONE
 };
@@ -31,39 +30,68 @@ const GRACE_SECONDS: i64 = 30;
 /// Names of the compute resources that determine a pod's QoS class.
 const COMPUTE: [&str; 2] = ["cpu", "memory"];
 
-fn check(pod: &Object, _old: Option<&Object>, report: &mut Report) {
-    check_pod_spec(&Field::of(pod, "spec"), report);
+fn check(pod: &Object, old: Option<&Object>, report: &mut Report) {
+    let spec = Field::of(pod, "spec");
+    check_pod_spec(&spec, report);
+    match old {
+        Some(old) => check_pod_change(&spec, &Field::of(old, "spec"), report),
+        None => check_new_spec(&spec, report),
+    }
+}
+
+/// Checks what only a new pod can't have (`ValidatePodCreate`).
+fn check_new_spec(spec: &Field<'_, '_>, report: &mut Report) {
+    let ephemeral = spec.at("ephemeralContainers");
+    if !ephemeral.is_empty() {
+        ephemeral.forbidden(report, "cannot be set on create");
+    }
+    let node = spec.at("nodeName");
+    if !node.is_empty() && !spec.at("schedulingGates").is_empty() {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        node.forbidden(report, why);
+    }
 }
 
 fn prepare_status(status: &mut Value, pod: &Object, _now: &str) {
     status["qosClass"] = json!(quality_of_service(pod));
 }
 
-/// Keeps the stored QoS class if an update of the status omits the class. Old kubelets send such updates.
+/// Keeps the stored QoS class and observed generations if an update of the status omits them.
+///
+/// Old kubelets send such updates.
 fn prepare_update(new: &mut Object, old: &Object, part: Part) {
     if part != Part::Status {
         return;
     }
-    let class = |pod: &Object| Some(pod.get("status")?.get("qosClass")?.clone());
-    if let (None, Some(class), Some(mut status)) =
-        (class(new), class(old), new.sound_part("status"))
-    {
-        status["qosClass"] = class;
-        new.set("status", Some(status));
+    let Some(stored) = old.get("status").filter(|status| status.is_object()) else {
+        return;
+    };
+    let mut status = new.sound_part("status").unwrap_or_else(|| json!({}));
+    for name in ["qosClass", "observedGeneration"] {
+        keep(&mut status, stored, name);
+    }
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    if let Some(conditions) = conditions {
+        keep_generations(conditions, &stored["conditions"]);
+    }
+    new.set("status", Some(status));
+}
+
+fn keep(new: &mut Value, old: &Value, name: &str) {
+    if let (None | Some(Value::Null), Some(old)) = (new.get(name), old.get(name)) {
+        new[name] = old.clone();
     }
 }
 
-fn validate_update(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {
-    let node = |pod: &Object| {
-        pod.get("spec")
-            .and_then(|spec| spec.get("nodeName"))
-            .cloned()
-    };
-    if part != Part::Main || node(old) == node(new) {
-        return Vec::new();
+/// Keeps the observed generations of conditions. Several conditions of one type keep them in their order.
+fn keep_generations(new: &mut [Value], old: &Value) {
+    let mut old: Vec<&Value> = old.as_array().into_iter().flatten().collect();
+    for condition in new {
+        let same = old.iter().position(|old| old["type"] == condition["type"]);
+        if let Some(same) = same.map(|at| old.remove(at)) {
+            keep(condition, same, "observedGeneration");
+        }
     }
-    let body = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-    vec![FieldError::forbidden("spec", body)]
 }
 
 /// Returns whether and how a deletion changes the grace period of a pod.

@@ -11,6 +11,7 @@ use super::container::{check_containers, check_init_containers};
 use super::field::Field;
 use super::labels::check_labels;
 use super::report::Report;
+use super::scheduling::{check_affinity, check_gates, check_spread, check_tolerations};
 use crate::name_syntax::{NameRule, label_faults};
 
 /// Checks a template of pods.
@@ -43,6 +44,9 @@ pub(super) fn check_pod_spec(spec: &Field<'_, '_>, report: &mut Report) {
     spec.at("dnsPolicy")
         .check_required_one_of(report, &policies);
     check_labels(&spec.at("nodeSelector"), report);
+    check_affinity(&spec.at("affinity"), report);
+    check_gates(&spec.at("schedulingGates"), report);
+    check_spread(&spec.at("topologySpreadConstraints"), report);
     for name in ["serviceAccountName", "nodeName"] {
         check_name(
             &spec.at(name),
@@ -57,6 +61,7 @@ pub(super) fn check_pod_spec(spec: &Field<'_, '_>, report: &mut Report) {
     for name in ["hostname", "subdomain"] {
         check_name(&spec.at(name), label_faults, report);
     }
+    check_tolerations(&spec.at("tolerations"), report);
     for name in ["priorityClassName", "runtimeClassName"] {
         check_name(
             &spec.at(name),

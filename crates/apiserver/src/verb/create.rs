@@ -45,18 +45,22 @@ pub(crate) fn create(
     let namespace = settle_namespace(resource, namespace, &mut object, how)?;
     let place = namespace.as_deref();
     // Kubernetes reports a deleted definition and a missing namespace before invalid fields.
-    let state = shared.lock();
+    let mut state = shared.lock();
     check_definition(shared, &state, resource, &object)?;
     check_namespace(shared, &state, (resource, place), &object, how)?;
     if how.origin == Origin::Request {
         admit(shared, &state, resource, &mut object)?;
+    }
+    if how.origin == Origin::Request || object.text("uid").is_empty() {
+        let uid = uid(&mut state.rng);
+        object.set_meta("uid", Some(json!(uid)));
     }
     drop(state);
     let revision = object.text("resourceVersion").to_owned();
     prepare(shared, resource, &mut object, how);
     let generates = object.text("name").is_empty() && !object.text("generateName").is_empty();
     if !generates {
-        check_metadata(resource, &object, how.origin)?;
+        complete_and_check(resource, &mut object, how.origin)?;
     }
     check_revision(&revision, how)?;
     let locked = |object: &Object| {
@@ -74,11 +78,6 @@ pub(crate) fn create(
         (state, key)
     };
     let key: Arc<str> = key.into();
-    if object.text("uid").is_empty() {
-        let uid = uid(&mut state.rng);
-        object.set_meta("uid", Some(json!(uid)));
-    }
-    (resource.strategy.hooks.prepare_create)(&mut object);
     if resource.is_services() {
         service_address::allocate(&mut state, resource, &mut object, how.origin)?;
     }
@@ -137,9 +136,7 @@ fn settle_namespace(
 /// Sets the server-managed members of a new object, and removes members that clients may not set.
 fn prepare(shared: &Shared, resource: &Resource, object: &mut Object, how: How) {
     if how.origin == Origin::Request {
-        for member in ["uid", "creationTimestamp"] {
-            object.set_meta(member, None);
-        }
+        object.set_meta("creationTimestamp", None);
         if !resource.strategy.keeps_client_status {
             object.set("status", None);
         }
@@ -225,7 +222,15 @@ fn check_revision(sent: &str, how: How) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn check_metadata(resource: &Resource, object: &Object, origin: Origin) -> Result<(), ApiError> {
+/// Adds the members that depend on the name and the uid of a new object, and validates the object.
+fn complete_and_check(
+    resource: &Resource,
+    object: &mut Object,
+    origin: Origin,
+) -> Result<(), ApiError> {
+    if let Some(complete) = resource.strategy.hooks.prepare_create {
+        complete(object);
+    }
     let mut errors = resource.strategy.metadata.check_new(object);
     if origin == Origin::Request || resource.strategy.checks_direct_writes {
         errors.extend(resource.strategy.hooks.errors(None, object, Part::Main));
@@ -292,6 +297,12 @@ fn generate_name<'a>(
         cut -= 1;
     }
     let taken = |state: &State, key: &str| state.newest(resource.collection, key).is_some();
+    // What depends on a name must not stay in an object with another name.
+    let nameless = resource
+        .strategy
+        .hooks
+        .prepare_create
+        .map(|_| object.clone());
     let mut name = String::new();
     for _ in 0..GENERATE_ATTEMPTS {
         let mut state = locked(object)?;
@@ -302,12 +313,16 @@ fn generate_name<'a>(
         }
         drop(state);
         object.set_meta("name", Some(json!(name)));
-        check_metadata(resource, object, origin)?;
+        complete_and_check(resource, object, origin)?;
         let state = locked(object)?;
         if !taken(&state, &key) {
             return Ok((state, key));
         }
+        drop(state);
         object.set_meta("name", None);
+        if let Some(nameless) = &nameless {
+            object.clone_from(nameless);
+        }
     }
     Err(ApiError::no_free_name(&resource.kind, &name))
 }

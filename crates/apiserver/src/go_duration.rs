@@ -10,7 +10,7 @@ const NANOSECONDS_MAX: u64 = i64::MAX as u64;
 /// # Errors
 ///
 /// Returns Go's message if `text` is not a duration.
-pub(super) fn check_duration(text: &str) -> Result<(), String> {
+pub(crate) fn check_duration(text: &str) -> Result<(), String> {
     let invalid = || format!("time: invalid duration {}", quoted(text));
     let is_negative = text.starts_with('-');
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);

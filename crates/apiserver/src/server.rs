@@ -290,7 +290,7 @@ impl Server {
     }
 
     /// Creates an object, waits until the write is durable, and returns the stored object.
-    fn create_as(&self, object: Value, how: How) -> Result<Value, ApiError> {
+    fn create_as(&self, object: Value, how: How<'_>) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
         let mut object = parsed(&resource, object)?;
         let definitions = self.shared.builtin.definitions.as_ref();

@@ -32,6 +32,7 @@ mod secret;
 mod service;
 mod unchanged;
 mod update_checks;
+mod warnings;
 mod workload;
 
 use std::collections::BTreeSet;
@@ -125,6 +126,9 @@ pub(crate) struct Strategy {
     pub(crate) hooks: Hooks,
 }
 
+/// Adds warnings, as [`Hooks::warn`] does.
+pub(crate) type Warn = fn(&Object, Option<&Object>, &mut Vec<String>);
+
 /// The functions of a strategy, for behavior that is specific to one resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hooks {
@@ -137,6 +141,9 @@ pub(crate) struct Hooks {
     /// Adds the errors in the values of an object that a client creates, or of an update, given the new object and the
     /// stored object.
     pub(crate) check: fn(&Object, Option<&Object>, &mut Report),
+    /// Adds the warnings about a valid object that a client creates, or about an update, given the new object and the
+    /// stored object (`WarningsOnCreate`, `WarningsOnUpdate`).
+    pub(crate) warn: Option<Warn>,
     /// Returns the errors in the fields of an object that a client creates (`Validate`).
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,
     /// Reverts the forbidden changes of an update, given the new object and the stored object
@@ -220,6 +227,7 @@ impl Hooks {
         prepare_status: |_, _, _| {},
         prepare_create: None,
         check: |_, _, _| {},
+        warn: None,
         validate: |_| Vec::new(),
         prepare_update: |_, _, _| {},
         validate_update: |_, _, _| Vec::new(),

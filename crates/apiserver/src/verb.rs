@@ -401,13 +401,16 @@ impl Call {
     /// # Errors
     ///
     /// Returns a 422 error if a query option is invalid.
-    fn how(&self, part: Part) -> Result<How, ApiError> {
+    fn how(&self, part: Part) -> Result<How<'_>, ApiError> {
         let dry_run = self.query.dry_run(match self.verb {
             Verb::Update => "UpdateOptions",
             Verb::Patch => "PatchOptions",
             _ => "CreateOptions",
         })?;
-        Ok(How::request(part, dry_run))
+        Ok(How {
+            warnings: Some(&self.warnings),
+            ..How::request(part, dry_run)
+        })
     }
 
     /// Returns the resource, namespace and name of the object that the path names.

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::field::Field;
+use super::warnings::add_template;
 use super::workload::check_daemon_set;
 use super::{Hooks, Part};
 use crate::object::Object;
@@ -9,6 +11,7 @@ use crate::object::Object;
 pub(super) const HOOKS: Hooks = Hooks {
     prepare_create: Some(begin),
     check: check_daemon_set,
+    warn: Some(warn),
     prepare_update: count,
     ..Hooks::NONE
 };
@@ -26,6 +29,12 @@ fn count(new: &mut Object, old: &Object, _part: Part) {
     let template = |set: &Object| set.get("spec").map(|spec| spec["template"].clone());
     let is_changed = template(new) != template(old);
     set_generation(new, generation(old).wrapping_add(i64::from(is_changed)));
+}
+
+fn warn(set: &Object, old: Option<&Object>, texts: &mut Vec<String>) {
+    if old.is_none_or(|old| generation(old) != generation(set)) {
+        add_template(&Field::of(set, "spec").at("template"), texts);
+    }
 }
 
 fn generation(set: &Object) -> i64 {

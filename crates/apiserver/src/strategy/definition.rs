@@ -52,6 +52,8 @@ use requirement::{Requirement, Requirements};
 
 pub(crate) use approval::set_approval;
 
+pub(super) use ca_bundle::key_pair_fault;
+
 pub(super) const HOOKS: Hooks = Hooks {
     prepare: complete,
     prepare_status,

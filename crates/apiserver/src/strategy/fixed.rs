@@ -3,12 +3,12 @@
 //!
 //! Guarantees: the errors and their order are those of Kubernetes.
 
-use super::Hooks;
 use super::field::Field;
 use super::int_or_percent;
 use super::labels::check_selector;
 use super::pod_spec::check_template;
 use super::report::Report;
+use super::{Hooks, warnings};
 use crate::go_json::to_text;
 use crate::name_syntax::{NameRule, key_faults, label_faults};
 use crate::object::Object;
@@ -19,9 +19,12 @@ pub(super) const PRIORITY_CLASS: Hooks = Hooks::checked_by(check_priority_class)
 pub(super) const RUNTIME_CLASS: Hooks = Hooks::checked_by(check_runtime_class);
 pub(super) const STORAGE_CLASS: Hooks = Hooks::checked_by(check_storage_class);
 pub(super) const DISRUPTION_BUDGET: Hooks = Hooks::checked_by(check_budget);
-pub(super) const POD_TEMPLATE: Hooks = Hooks::checked_by(|template, _, report| {
-    check_template(&Field::of(template, "template"), report);
-});
+pub(super) const POD_TEMPLATE: Hooks = Hooks {
+    warn: Some(warnings::of_pod_template),
+    ..Hooks::checked_by(|template, _, report| {
+        check_template(&Field::of(template, "template"), report);
+    })
+};
 
 /// The priority classes that each cluster has.
 pub(crate) const SYSTEM_CLASSES: [(&str, i64); 2] = [

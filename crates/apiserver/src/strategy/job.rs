@@ -6,7 +6,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Hooks;
 use super::field::{Field, IMMUTABLE};
 use super::internal::{shown_spec, shown_template};
 use super::labels::{check_selector, selects, shown_selector};
@@ -15,16 +14,21 @@ use super::pod_spec::check_template;
 use super::report::Report;
 use super::schedule::{check_schedule, check_time_zone};
 use super::unchanged::is_unchanged;
+use super::{Hooks, warnings};
 use crate::name_syntax::label_faults;
 use crate::object::Object;
 
 pub(super) const HOOKS: Hooks = Hooks {
     prepare_create: Some(select_pods),
     check: check_job,
+    warn: Some(warnings::of_job),
     ..Hooks::NONE
 };
 
-pub(super) const CRON_JOB: Hooks = Hooks::checked_by(check_cron_job);
+pub(super) const CRON_JOB: Hooks = Hooks {
+    warn: Some(warnings::of_cron_job),
+    ..Hooks::checked_by(check_cron_job)
+};
 
 /// Maximum length of the name of a cron job, to which a suffix of 11 characters is added.
 const CRON_NAME_MAX: usize = 52;

@@ -13,12 +13,13 @@ use super::field::Field;
 use super::pod_change::check_pod_change;
 use super::pod_spec::check_pod_spec;
 use super::report::Report;
-use super::{Grace, GracePeriod, Hooks, Part};
+use super::{Grace, GracePeriod, Hooks, Part, warnings};
 use crate::object::Object;
 
 pub(super) const HOOKS: Hooks = Hooks {
     prepare_status,
     check,
+    warn: Some(warnings::of_pod),
     prepare_update,
     grace_period,
     ..Hooks::NONE

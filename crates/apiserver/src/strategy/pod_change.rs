@@ -2,6 +2,8 @@
 //!
 //! Guarantees: the errors and their order are those of `ValidatePodUpdate` in Kubernetes, with the difference of the specs.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::field::Field;
@@ -76,10 +78,12 @@ fn check_images(containers: &Field<'_, '_>, report: &mut Report) {
 
 /// Checks that no toleration is removed or changed, except for its seconds.
 fn check_added_tolerations(new: &Field<'_, '_>, old: &Field<'_, '_>, report: &mut Report) {
-    let names = ["key", "operator", "value", "effect"];
-    let is_same = |new: &Value, old: &Value| names.iter().all(|name| new[name] == old[name]);
-    let is_kept = |old: &Field<'_, '_>| new.items().any(|new| is_same(new.value, old.value));
-    if old.items().all(|old| is_kept(&old)) {
+    let fixed = |toleration: &Value| {
+        ["key", "operator", "value", "effect"]
+            .map(|name| toleration[name].as_str().map(str::to_owned))
+    };
+    let kept: BTreeSet<_> = new.items().map(|new| fixed(new.value)).collect();
+    if old.items().all(|old| kept.contains(&fixed(old.value))) {
         return check_tolerations(new, report);
     }
     let why = "existing toleration can not be modified except its tolerationSeconds";
@@ -87,9 +91,13 @@ fn check_added_tolerations(new: &Field<'_, '_>, old: &Field<'_, '_>, report: &mu
 }
 
 fn check_gates(new: &Field<'_, '_>, old: &Field<'_, '_>, report: &mut Report) {
+    let known: BTreeSet<_> = old
+        .items()
+        .map(|gate| gate.value["name"].as_str())
+        .collect();
     for gate in new.items() {
         let name = gate.at("name");
-        if old.items().all(|old| old.value["name"] != *name.value) {
+        if !known.contains(&name.value.as_str()) {
             let why = format!(
                 "only deletion is allowed, but found new scheduling gate '{}'",
                 name.text()

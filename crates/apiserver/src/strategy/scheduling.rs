@@ -2,9 +2,7 @@
 //!
 //! Guarantees: the errors and their order are those of `pkg/apis/core/validation` in Kubernetes.
 
-use std::collections::BTreeSet;
-
-use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::field::Field;
 use super::labels::check_selector;
@@ -146,22 +144,24 @@ fn check_label_keys(of: &Field<'_, '_>, selector: &Field<'_, '_>, report: &mut R
             key.check_text(report, key_faults);
         }
     }
-    let place = |key: &Value| matched.items().position(|known| known.value == key);
+    let places = matched.items().enumerate();
+    let places: BTreeMap<&str, usize> = places.map(|(at, key)| (key.text(), at)).collect();
     let expressions = selector.at("matchExpressions");
     let labels = selector.at("matchLabels");
     let mut known: BTreeSet<&str> = labels.entries().map(|(key, _)| key).collect();
     for expression in expressions.items() {
         let key = expression.at("key");
-        if let Some(at) = place(key.value)
+        if let Some(at) = places.get(key.text())
             && known.contains(key.text())
         {
             let why = "exists in both matchLabelKeys and labelSelector";
-            report.invalid(&of.path.index(at), key.shown(), why);
+            report.invalid(&of.path.index(*at), key.shown(), why);
         }
         known.insert(key.text());
     }
+    let others: BTreeSet<&str> = mismatched.items().map(|key| key.text()).collect();
     for key in matched.items() {
-        if mismatched.items().any(|other| other.value == key.value) {
+        if others.contains(key.text()) {
             key.invalid(
                 report,
                 "exists in both matchLabelKeys and mismatchLabelKeys",
@@ -221,7 +221,15 @@ fn check_toleration(toleration: &Field<'_, '_>, report: &mut Report) {
 
 /// Checks topology spread constraints (`validateTopologySpreadConstraints`).
 pub(super) fn check_spread(constraints: &Field<'_, '_>, report: &mut Report) {
-    let all = constraints.value.as_array().map_or(&[][..], Vec::as_slice);
+    let pair = |constraint: &Field<'_, '_>| {
+        let (key, action) = (
+            constraint.at("topologyKey"),
+            constraint.at("whenUnsatisfiable"),
+        );
+        (key.text().to_owned(), action.text().to_owned())
+    };
+    let places = constraints.items().enumerate();
+    let last: BTreeMap<_, usize> = places.map(|(at, one)| (pair(&one), at)).collect();
     for (at, constraint) in constraints.items().enumerate() {
         let skew = constraint.at("maxSkew");
         if skew.number() <= 0 {
@@ -235,12 +243,7 @@ pub(super) fn check_spread(constraints: &Field<'_, '_>, report: &mut Report) {
             report.required(&key.path, "can not be empty");
         }
         action.check_one_of(report, &["DoNotSchedule", "ScheduleAnyway"]);
-        let is_same = |other: &Value| {
-            ["topologyKey", "whenUnsatisfiable"]
-                .iter()
-                .all(|name| other[name] == constraint.value[name])
-        };
-        if all.iter().skip(at + 1).any(is_same) {
+        if last.get(&pair(&constraint)) > Some(&at) {
             let path = constraint.path.child("{topologyKey, whenUnsatisfiable}");
             let shown = format!("{{{}, {}}}", key.text(), action.text());
             report.duplicate(&path, Quoted(&shown));

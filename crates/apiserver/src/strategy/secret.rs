@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::config_data::{SIZE_MAX, check_immutable, check_keys, decoded_size, map};
+use super::definition::key_pair_fault;
 use super::{Hooks, Part};
 use crate::go_json;
 use crate::metadata;
@@ -18,6 +19,7 @@ pub(super) const HOOKS: Hooks = Hooks {
     prepare,
     validate,
     validate_update,
+    warn: Some(warn),
     ..Hooks::NONE
 };
 
@@ -122,4 +124,21 @@ fn validate_update(old: &Object, new: &Object, _part: Part) -> Vec<FieldError> {
     errors.extend(metadata::check_changed(old, new));
     errors.extend(validate(new));
     errors
+}
+
+/// Adds the warning of Go's TLS library about a certificate or key without PEM data.
+fn warn(secret: &Object, _old: Option<&Object>, texts: &mut Vec<String>) {
+    if secret
+        .get("type")
+        .is_none_or(|kind| kind != "kubernetes.io/tls")
+    {
+        return;
+    }
+    let decoded = |key: &str| {
+        let text = map(secret, "data").and_then(|data| data.get(key)?.as_str());
+        STANDARD
+            .decode(text.unwrap_or_default())
+            .unwrap_or_default()
+    };
+    texts.extend(key_pair_fault(&decoded("tls.crt"), &decoded("tls.key")));
 }

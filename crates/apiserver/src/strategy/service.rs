@@ -12,13 +12,14 @@ use super::container::{PROTOCOLS, check_port_number, port_name_faults};
 use super::field::Field;
 use super::labels::check_labels;
 use super::report::Report;
-use super::{Hooks, Part};
+use super::{Hooks, Part, warnings};
 use crate::name_syntax::{NameRule, label_faults};
 use crate::object::Object;
 use crate::quote::Quoted;
 
 pub(super) const HOOKS: Hooks = Hooks {
     check,
+    warn: Some(warnings::of_service),
     prepare_update: clear_balancer,
     ..Hooks::NONE
 };

@@ -8,20 +8,30 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::Hooks;
 use super::field::{Field, IMMUTABLE};
 use super::int_or_percent;
 use super::labels::{check_selector, is_empty_selector, selects, shown_selector};
 use super::pod_spec::check_template;
 use super::report::Report;
+use super::{Hooks, warnings};
 use crate::name_syntax::label_faults;
 use crate::object::Object;
 
-pub(super) const DEPLOYMENT: Hooks = Hooks::checked_by(check_deployment);
-pub(super) const REPLICA_SET: Hooks = Hooks::checked_by(check_replica_set);
-pub(super) const REPLICATION_CONTROLLER: Hooks = Hooks::checked_by(check_controller);
+pub(super) const DEPLOYMENT: Hooks = Hooks {
+    warn: Some(warnings::of_workload),
+    ..Hooks::checked_by(check_deployment)
+};
+pub(super) const REPLICA_SET: Hooks = Hooks {
+    warn: Some(warnings::of_workload),
+    ..Hooks::checked_by(check_replica_set)
+};
+pub(super) const REPLICATION_CONTROLLER: Hooks = Hooks {
+    warn: Some(warnings::of_workload),
+    ..Hooks::checked_by(check_controller)
+};
 pub(super) const STATEFUL_SET: Hooks = Hooks {
     prepare: drop_disabled,
+    warn: Some(warnings::of_stateful_set),
     ..Hooks::checked_by(check_stateful_set)
 };
 pub(super) const CONTROLLER_REVISION: Hooks = Hooks::checked_by(check_revision);

@@ -58,7 +58,7 @@ fn bind(
     shared: &Shared,
     subject: Subject<'_>,
     binding: &Value,
-    how: How,
+    how: How<'_>,
 ) -> Result<Arc<Entry>, ApiError> {
     let kind = &subject.resource.kind;
     check(subject, binding)?;

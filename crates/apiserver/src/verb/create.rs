@@ -39,7 +39,7 @@ pub(crate) fn create(
     resource: &Resource,
     namespace: Option<&str>,
     object: Object,
-    how: How,
+    how: How<'_>,
 ) -> Result<Arc<Entry>, ApiError> {
     let mut object = object;
     let namespace = settle_namespace(resource, namespace, &mut object, how)?;
@@ -60,7 +60,7 @@ pub(crate) fn create(
     prepare(shared, resource, &mut object, how);
     let generates = object.text("name").is_empty() && !object.text("generateName").is_empty();
     if !generates {
-        complete_and_check(resource, &mut object, how.origin)?;
+        complete_and_check(resource, &mut object, how)?;
     }
     check_revision(&revision, how)?;
     let locked = |object: &Object| {
@@ -71,7 +71,7 @@ pub(crate) fn create(
         Ok(state)
     };
     let (mut state, key) = if generates {
-        generate_name(locked, resource, place, &mut object, how.origin)?
+        generate_name(locked, resource, place, &mut object, how)?
     } else {
         let state = locked(&object)?;
         let key = free_key(&state, resource, place, &object)?;
@@ -108,7 +108,7 @@ fn settle_namespace(
     resource: &Resource,
     namespace: Option<&str>,
     object: &mut Object,
-    how: How,
+    how: How<'_>,
 ) -> Result<Option<String>, ApiError> {
     if !resource.is_namespaced() {
         object.set_meta("namespace", None);
@@ -134,7 +134,7 @@ fn settle_namespace(
 }
 
 /// Sets the server-managed members of a new object, and removes members that clients may not set.
-fn prepare(shared: &Shared, resource: &Resource, object: &mut Object, how: How) {
+fn prepare(shared: &Shared, resource: &Resource, object: &mut Object, how: How<'_>) {
     if how.origin == Origin::Request {
         object.set_meta("creationTimestamp", None);
         if !resource.strategy.keeps_client_status {
@@ -167,7 +167,7 @@ fn check_namespace(
     state: &State,
     (resource, namespace): (&Resource, Option<&str>),
     object: &Object,
-    how: How,
+    how: How<'_>,
 ) -> Result<(), ApiError> {
     let (Some(namespaces), Some(namespace)) = (&shared.builtin.namespaces, namespace) else {
         return Ok(());
@@ -213,7 +213,7 @@ fn check_definition(
 
 /// Checks that a client has not set a revision. As in Kubernetes, a revision that is not a number is ignored,
 /// and a dry run skips the check.
-fn check_revision(sent: &str, how: How) -> Result<(), ApiError> {
+fn check_revision(sent: &str, how: How<'_>) -> Result<(), ApiError> {
     let is_revision = sent.parse::<u64>().is_ok_and(|revision| revision != 0);
     if is_revision && how.origin == Origin::Request && !how.dry_run {
         let message = "resourceVersion should not be set on objects to be created";
@@ -226,18 +226,19 @@ fn check_revision(sent: &str, how: How) -> Result<(), ApiError> {
 fn complete_and_check(
     resource: &Resource,
     object: &mut Object,
-    origin: Origin,
+    how: How<'_>,
 ) -> Result<(), ApiError> {
     if let Some(complete) = resource.strategy.hooks.prepare_create {
         complete(object);
     }
     let mut errors = resource.strategy.metadata.check_new(object);
-    if origin == Origin::Request || resource.strategy.checks_direct_writes {
+    if how.origin == Origin::Request || resource.strategy.checks_direct_writes {
         errors.extend(resource.strategy.hooks.errors(None, object, Part::Main));
         let model = resource.model.as_deref();
         errors.extend(custom::validate(&resource.kind, model, object));
     }
     if errors.is_empty() {
+        how.warn(resource, object, None);
         return Ok(());
     }
     Err(ApiError::invalid(
@@ -289,7 +290,7 @@ fn generate_name<'a>(
     resource: &Resource,
     namespace: Option<&str>,
     object: &mut Object,
-    origin: Origin,
+    how: How<'_>,
 ) -> Result<(MutexGuard<'a, State>, String), ApiError> {
     let base = object.text("generateName").to_owned();
     let mut cut = base.len().min(GENERATED_BASE_MAX);
@@ -313,7 +314,7 @@ fn generate_name<'a>(
         }
         drop(state);
         object.set_meta("name", Some(json!(name)));
-        complete_and_check(resource, object, origin)?;
+        complete_and_check(resource, object, how)?;
         let state = locked(object)?;
         if !taken(&state, &key) {
             return Ok((state, key));

@@ -41,7 +41,7 @@ pub(super) fn delete(
     shared: &Shared,
     subject: Subject<'_>,
     options: &DeleteOptions,
-    how: How,
+    how: How<'_>,
 ) -> Result<Deleted, ApiError> {
     loop {
         let (entry, definition) = subject.newest(shared)?;

@@ -15,7 +15,7 @@ pub(crate) fn delete(
     shared: &Shared,
     subject: Subject<'_>,
     options: &DeleteOptions,
-    how: How,
+    how: How<'_>,
 ) -> Result<Deleted, ApiError> {
     let namespaces = shared.builtin.namespaces.as_ref();
     if namespaces.is_some_and(|it| it.collection == subject.resource.collection) {

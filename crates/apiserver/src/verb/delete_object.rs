@@ -57,7 +57,7 @@ impl Doomed {
         &mut self,
         shared: &Shared,
         options: fn(&str) -> DeleteOptions,
-        how: How,
+        how: How<'_>,
     ) -> Option<CollectionId> {
         let entry = self.entries.next()?;
         let subject = Subject {
@@ -87,7 +87,7 @@ pub(super) fn delete_object(
     shared: &Shared,
     subject: Subject<'_>,
     options: &DeleteOptions,
-    how: How,
+    how: How<'_>,
 ) -> Result<Deleted, ApiError> {
     let resource = subject.resource;
     loop {

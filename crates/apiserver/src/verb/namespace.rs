@@ -48,7 +48,7 @@ pub(super) fn delete(
     shared: &Shared,
     subject: Subject<'_>,
     options: &DeleteOptions,
-    how: How,
+    how: How<'_>,
 ) -> Result<Deleted, ApiError> {
     let kind = &subject.resource.kind;
     if IMMORTAL.contains(&subject.name) {
@@ -155,7 +155,7 @@ fn has_objects(shared: &Shared, resource: &Resource, namespace: &str) -> bool {
 pub(crate) struct Emptying {
     shared: Arc<Shared>,
     namespace: String,
-    how: How,
+    how: How<'static>,
     /// The objects of one resource that are deleted next.
     found: Option<Doomed>,
     stage: Stage,
@@ -185,7 +185,7 @@ impl Emptying {
     pub(crate) fn after_delete(
         shared: &Arc<Shared>,
         subject: Subject<'_>,
-        how: How,
+        how: How<'static>,
     ) -> FollowUp<Emptying> {
         let namespaces = shared.builtin.namespaces.as_ref();
         if namespaces.is_some_and(|it| it.collection == subject.resource.collection) {
@@ -202,7 +202,7 @@ impl Emptying {
         shared: &Arc<Shared>,
         resource: &Resource,
         namespace: Option<&str>,
-        how: How,
+        how: How<'static>,
     ) -> FollowUp<Emptying> {
         let pods = shared.builtin.pods.as_ref();
         let stage = match pods {
@@ -216,7 +216,7 @@ impl Emptying {
         shared: &Arc<Shared>,
         namespace: Option<&str>,
         stage: Stage,
-        how: How,
+        how: How<'static>,
     ) -> FollowUp<Emptying> {
         let work = Emptying {
             shared: Arc::clone(shared),

@@ -171,7 +171,7 @@ pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
     patch: &PatchBody,
-    how: How,
+    how: How<'_>,
     rigour: Option<&Rigour<'_>>,
 ) -> Result<Arc<Entry>, ApiError> {
     let resource = subject.resource;

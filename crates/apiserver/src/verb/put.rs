@@ -25,7 +25,7 @@ pub(crate) fn put(
     shared: &Shared,
     subject: Subject<'_>,
     object: &Object,
-    how: How,
+    how: How<'_>,
     may_create: impl Fn() -> Result<(), ApiError>,
 ) -> Result<(Arc<Entry>, bool), ApiError> {
     let resource = subject.resource;

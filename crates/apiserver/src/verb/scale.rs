@@ -44,7 +44,7 @@ pub(crate) fn update(
     shared: &Shared,
     subject: Subject<'_>,
     scale: &Value,
-    how: How,
+    how: How<'_>,
 ) -> Result<Value, ApiError> {
     let members = scale.as_object().cloned().unwrap_or_default();
     check_path(subject, &Object::stored(members))?;
@@ -56,7 +56,7 @@ pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
     patch: &PatchBody,
-    how: How,
+    how: How<'_>,
 ) -> Result<Value, ApiError> {
     let is_custom = subject.resource.kind.custom;
     let definition = || {
@@ -77,7 +77,7 @@ pub(crate) fn patch(
 fn write(
     shared: &Shared,
     subject: Subject<'_>,
-    how: How,
+    how: How<'_>,
     compute: impl Fn(&Object) -> Result<Value, ApiError>,
 ) -> Result<Value, ApiError> {
     let entry = change(shared, subject, how, |object| {

@@ -31,7 +31,7 @@ pub(crate) fn update(
     shared: &Shared,
     subject: Subject<'_>,
     object: &Object,
-    how: How,
+    how: How<'_>,
 ) -> Result<Arc<Entry>, ApiError> {
     check_path(subject, object)?;
     change(shared, subject, how, |old| {
@@ -44,7 +44,7 @@ pub(crate) fn update(
 pub(crate) fn change(
     shared: &Shared,
     subject: Subject<'_>,
-    how: How,
+    how: How<'_>,
     compute: impl Fn(&Object) -> Result<Object, ApiError>,
 ) -> Result<Arc<Entry>, ApiError> {
     let resource = subject.resource;
@@ -141,7 +141,7 @@ pub(super) fn check_uid(
     subject: Subject<'_>,
     sent: &str,
     stored: &str,
-    how: How,
+    how: How<'_>,
 ) -> Result<(), ApiError> {
     if sent.is_empty() || sent == stored {
         return Ok(());
@@ -207,7 +207,7 @@ fn merge(
     subject: Subject<'_>,
     old: &Object,
     sent: Object,
-    how: How,
+    how: How<'_>,
 ) -> Result<(Object, Option<Value>), ApiError> {
     let resource = subject.resource;
     let mut new = match how.part {
@@ -244,6 +244,9 @@ fn merge(
     if may_count && changes_desire(resource, old, &new) {
         let next = old.number("generation").unwrap_or(0).wrapping_add(1);
         new.set_meta("generation", Some(json!(next)));
+    }
+    if how.part == Part::Main {
+        how.warn(resource, &new, Some(old));
     }
     Ok((new, link))
 }

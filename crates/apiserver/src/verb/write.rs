@@ -11,12 +11,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::field_validation::Warnings;
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::strategy::Part;
+
+/// Maximum number of warnings about the values of an object. A response contains fewer.
+const WARNINGS_MAX: usize = 1_000;
 
 /// Origin of a write, which determines the permitted changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +36,14 @@ pub(crate) enum Origin {
 }
 
 /// Options of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct How {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How<'a> {
     pub(crate) origin: Origin,
     pub(crate) part: Part,
     /// Whether the server validates the write and sends the usual response, but stores nothing.
     pub(crate) dry_run: bool,
+    /// Receives the warnings about the values of the object. `None` if the write sends no warnings.
+    pub(crate) warnings: Option<&'a Warnings>,
 }
 
 /// Address of the object that a request names: resource type, namespace and name.
@@ -60,27 +66,39 @@ pub(super) enum Step {
 
 // === impl How ===
 
-impl How {
-    pub(crate) const DIRECT: How = How {
+impl<'a> How<'a> {
+    pub(crate) const DIRECT: How<'static> = How {
         origin: Origin::Direct,
         part: Part::All,
         dry_run: false,
+        warnings: None,
     };
 
-    pub(crate) const SEED: How = How {
+    pub(crate) const SEED: How<'static> = How {
         origin: Origin::Seed,
         ..How::DIRECT
     };
 
     /// Options of the deletions that follow the deletion of a namespace or of a definition.
-    pub(super) const EMPTYING: How = How::request(Part::All, false);
+    pub(super) const EMPTYING: How<'static> = How::request(Part::All, false);
 
     /// Returns the options of a client's write to the given part of an object, such as its `status`.
-    pub(super) const fn request(part: Part, dry_run: bool) -> How {
+    pub(super) const fn request(part: Part, dry_run: bool) -> How<'a> {
         How {
             origin: Origin::Request,
             part,
             dry_run,
+            warnings: None,
+        }
+    }
+
+    /// Adds the warnings about a new object, or about an update, given the stored object.
+    pub(super) fn warn(self, resource: &Resource, object: &Object, old: Option<&Object>) {
+        if let (Some(warnings), Some(warn)) = (self.warnings, resource.strategy.hooks.warn) {
+            let mut texts = Vec::new();
+            warn(object, old, &mut texts);
+            let sent = texts.into_iter().take(WARNINGS_MAX);
+            sent.for_each(|text| warnings.add(text));
         }
     }
 }

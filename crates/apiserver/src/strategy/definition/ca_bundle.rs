@@ -1,4 +1,4 @@
-//! Checks the CA bundle of a conversion webhook.
+//! Checks the CA bundle of a conversion webhook, and the certificate and key of a secret.
 //!
 //! Guarantees: the messages are those of `ValidateCABundle` in Kubernetes. A bundle with a certificate that
 //! Kubernetes accepts is accepted.
@@ -28,6 +28,7 @@ const BIT_STRING: u8 = 0x03;
 
 /// A block of a PEM file.
 struct Block {
+    kind: String,
     is_plain_certificate: bool,
     content: Vec<u8>,
 }
@@ -49,6 +50,41 @@ pub(super) fn fault(bundle: &[u8]) -> Option<String> {
         None => "unable to parse bytes as PEM block".to_owned(),
     };
     Some(format!("unable to load root certificates: {why}"))
+}
+
+/// Returns why a certificate and a key in PEM are no pair, as far as their blocks show it (Go's `tls.X509KeyPair`).
+pub(in crate::strategy) fn key_pair_fault(certificate: &[u8], key: &[u8]) -> Option<String> {
+    let kinds = |text| {
+        Blocks(text)
+            .map(|block| block.kind)
+            .collect::<Vec<String>>()
+    };
+    let (certificate, key) = (kinds(certificate), kinds(key));
+    let is_key = |kind: &String| kind == "PRIVATE KEY" || kind.ends_with(" PRIVATE KEY");
+    let is_certificate = |kind: &String| kind == "CERTIFICATE";
+    let why = if certificate.is_empty() {
+        "failed to find any PEM data in certificate input".to_owned()
+    } else if !certificate.iter().any(is_certificate) {
+        match &certificate[..] {
+            [only] if only.ends_with("PRIVATE KEY") => "failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched".to_owned(),
+            kinds => format!("failed to find \"CERTIFICATE\" PEM block in certificate input after skipping PEM blocks of the following types: [{}]", kinds.join(" ")),
+        }
+    } else if key.is_empty() {
+        "failed to find any PEM data in key input".to_owned()
+    } else if !key.iter().any(is_key) {
+        match &key[..] {
+            [only] if is_certificate(only) => {
+                "found a certificate rather than a key in the PEM for the private key".to_owned()
+            }
+            kinds => format!(
+                "failed to find PEM block with type ending in \"PRIVATE KEY\" in key input after skipping PEM blocks of the following types: [{}]",
+                kinds.join(" ")
+            ),
+        }
+    } else {
+        return None;
+    };
+    Some(format!("tls: {why}"))
 }
 
 /// Decodes base64 as Go does. Line breaks are ignored.
@@ -102,6 +138,7 @@ impl Iterator for Blocks<'_> {
             };
             self.0 = after;
             return Some(Block {
+                kind: String::from_utf8_lossy(kind).into_owned(),
                 is_plain_certificate: kind == b"CERTIFICATE" && !has_headers,
                 content,
             });

@@ -119,11 +119,15 @@
 //! - Requests are validated in `metadata`, in definitions and objects of defined kinds, and in these built-in kinds:
 //!   `ConfigMap` and `Secret` (keys, size, immutable data), `Deployment`, `ReplicaSet`, `StatefulSet`, `DaemonSet`,
 //!   `ReplicationController` and `PodTemplate` (selectors, labels, numbers, strategies, fixed fields), `ControllerRevision`,
-//!   `Job` and `CronJob` (numbers, modes, selectors, fixed fields; not schedules and policies of failures), `Service` (ports,
+//!   `Job` and `CronJob` (numbers, modes, selectors, schedules, fixed fields; not policies of failures), `Service` (ports,
 //!   type, name, affinity), `PodDisruptionBudget`, roles and their bindings, and the classes of
 //!   ingresses, priorities, runtimes and storage.
-//!   In pods and templates: names of volumes, names, images, ports, environment variables, volume mounts, policies and
-//!   compute resources of containers, node selectors, names of other objects, deadlines and host names.
+//!   In pods and templates: the most used kinds of volumes, names, images, ports, environment variables, volume mounts,
+//!   probes, lifecycle handlers, policies, security contexts and compute resources of containers, node selectors,
+//!   affinity, tolerations, topology spread constraints, names of other objects, deadlines and host names. An update of
+//!   a pod can change only what Kubernetes allows.
+//!   Questionable values have the warnings of Kubernetes in pods, workloads, services and secrets, except for those about
+//!   claims, IP addresses, and overlapping paths of volumes.
 //!   An error that the stored object has too does not prevent an update, so an object of a direct call can be incomplete.
 //!   Other values are not validated.
 //! - There is no admission, except that requests for a new pod set its priority and its tolerations of failing nodes, and

@@ -30,7 +30,7 @@ pub(super) fn check_keys(object: &Object, member: &str) -> Vec<FieldError> {
 }
 
 /// Returns Kubernetes' messages about a key (`IsConfigMapKey`).
-fn key_faults(key: &str) -> Vec<String> {
+pub(super) fn key_faults(key: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if key.len() > KEY_MAX {
         faults.push(format!("must be no more than {KEY_MAX} characters"));

@@ -1,24 +1,24 @@
 //! Validates the containers of a pod.
 //!
-//! Guarantees: the errors and their order are those of `pkg/apis/core/validation` in Kubernetes. Checked are names, images,
-//! ports, environment variables, volume mounts, policies, and compute resources. Not checked: conflicts of ports of
-//! the host, the rules of extended resources and huge pages, restart policies of containers, ephemeral containers, probes,
-//! lifecycle handlers, security contexts, sources of environment variables, volume devices, resource claims and resize
-//! policies.
+//! Guarantees: the errors and their order are those of `pkg/apis/core/validation` in Kubernetes. Not checked: the rules of
+//! huge pages, restart policies of containers, ephemeral containers, volume devices, recursive read-only mounts, resource
+//! claims and resize policies.
 
 use std::collections::BTreeSet;
 
+use super::environment::{check_sources, check_variables};
 use super::field::Field;
+use super::port::{check_port_number, port_name_faults};
+use super::probe::check_probes;
 use super::report::Report;
+use super::security::check_container_security;
+use super::volume_path::check_relative;
 use crate::name_syntax::{key_faults, label_faults};
 use crate::quantity::Quantity;
 use crate::quote::Quoted;
 
 /// The protocols of ports.
 pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
-
-/// Kubernetes' message about the name of an environment variable.
-const VARIABLE: &str = "a valid environment variable name must consist only of printable ASCII characters other than '='";
 
 /// Names of the resources that containers can have besides extended ones, without `hugepages-`.
 const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
@@ -44,10 +44,19 @@ const OF_QUOTAS: [&str; 17] = [
     "requests.storage",
 ];
 
-/// Checks the `containers` of a pod with these volumes.
+/// What the checks of a container need to know about its pod.
+pub(super) struct PodContext<'a> {
+    pub(super) volumes: &'a BTreeSet<&'a str>,
+    /// The grace period in seconds.
+    pub(super) grace: Option<i64>,
+    /// Whether the users in the pod are those of the host.
+    pub(super) uses_host_users: bool,
+}
+
+/// Checks the `containers` of a pod.
 pub(super) fn check_containers(
     containers: &Field<'_, '_>,
-    volumes: &BTreeSet<&str>,
+    pod: &PodContext<'_>,
     report: &mut Report,
 ) {
     if containers.is_empty() {
@@ -55,18 +64,23 @@ pub(super) fn check_containers(
     }
     let mut names = BTreeSet::new();
     for container in containers.items() {
-        check_container(&container, volumes, report);
+        check_container(&container, pod, report);
         let name = container.at("name");
         if !names.insert(name.text()) {
             name.duplicate(report);
         }
+        check_probes(&container, pod.grace, report);
+    }
+    let mut ports = BTreeSet::new();
+    for container in containers.items() {
+        check_host_ports(&container.at("ports"), &mut ports, report);
     }
 }
 
-/// Checks the `initContainers` of a pod with these containers and volumes.
+/// Checks the `initContainers` of a pod with these containers.
 pub(super) fn check_init_containers(
     all: (&Field<'_, '_>, &Field<'_, '_>),
-    volumes: &BTreeSet<&str>,
+    pod: &PodContext<'_>,
     report: &mut Report,
 ) {
     let (containers, init_containers) = all;
@@ -74,12 +88,19 @@ pub(super) fn check_init_containers(
     let names = names.filter_map(|container| container["name"].as_str());
     let mut names: BTreeSet<&str> = names.collect();
     for container in init_containers.items() {
-        check_container(&container, volumes, report);
+        check_container(&container, pod, report);
         let name = container.at("name");
         if !names.insert(name.text()) && !name.is_empty() {
             name.duplicate(report);
         }
+        // Init containers run one after the other. Kubernetes writes the path as if there were only one.
+        let only = Field {
+            path: init_containers.path.index(0),
+            value: container.value,
+        };
+        check_host_ports(&only.at("ports"), &mut BTreeSet::new(), report);
         if container.at("restartPolicy").is("Always") {
+            check_probes(&container, pod.grace, report);
             continue;
         }
         for handler in [
@@ -97,7 +118,29 @@ pub(super) fn check_init_containers(
     }
 }
 
-fn check_container(container: &Field<'_, '_>, volumes: &BTreeSet<&str>, report: &mut Report) {
+/// Checks that no two ports have the same port of the host, the same address and the same protocol.
+fn check_host_ports(ports: &Field<'_, '_>, known: &mut BTreeSet<String>, report: &mut Report) {
+    for port in ports.items() {
+        let host_port = port.at("hostPort");
+        if host_port.number() == 0 {
+            continue;
+        }
+        let (protocol, address) = (port.at("protocol"), port.at("hostIP"));
+        let used = format!(
+            "{}/{}/{}",
+            protocol.text(),
+            address.text(),
+            host_port.number()
+        );
+        if known.contains(&used) {
+            report.duplicate(&host_port.path, Quoted(&used));
+        } else {
+            known.insert(used);
+        }
+    }
+}
+
+fn check_container(container: &Field<'_, '_>, pod: &PodContext<'_>, report: &mut Report) {
     let (name, image) = (container.at("name"), container.at("image"));
     if name.is_empty() {
         name.required(report);
@@ -110,18 +153,13 @@ fn check_container(container: &Field<'_, '_>, volumes: &BTreeSet<&str>, report: 
     let policy = container.at("terminationMessagePolicy");
     policy.check_required_one_of(report, &["File", "FallbackToLogsOnError"]);
     check_ports(&container.at("ports"), report);
-    for variable in container.at("env").items() {
-        let name = variable.at("name");
-        if name.is_empty() {
-            name.required(report);
-        } else {
-            name.check_text(report, variable_faults);
-        }
-    }
-    check_mounts(&container.at("volumeMounts"), volumes, report);
+    check_variables(&container.at("env"), report);
+    check_sources(&container.at("envFrom"), report);
+    check_mounts(container, pod.volumes, report);
     let policy = container.at("imagePullPolicy");
     policy.check_required_one_of(report, &["Always", "IfNotPresent", "Never"]);
     check_resources(&container.at("resources"), report);
+    check_container_security(container, pod.uses_host_users, report);
 }
 
 fn check_ports(ports: &Field<'_, '_>, report: &mut Report) {
@@ -153,45 +191,8 @@ fn check_ports(ports: &Field<'_, '_>, report: &mut Report) {
     }
 }
 
-pub(super) fn check_port_number(port: &Field<'_, '_>, report: &mut Report) {
-    if !(1..=65_535).contains(&port.number()) {
-        port.invalid(report, "must be between 1 and 65535, inclusive");
-    }
-}
-
-/// Returns Kubernetes' messages about the name of a port (`IsValidPortName`).
-pub(super) fn port_name_faults(name: &str) -> Vec<String> {
-    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let checks = [
-        (name.len() <= 15, "must be no more than 15 characters"),
-        (
-            !name.is_empty() && name.bytes().all(is_allowed),
-            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
-        ),
-        (
-            name.bytes().any(|byte| byte.is_ascii_lowercase()),
-            "must contain at least one letter (a-z)",
-        ),
-        (!name.contains("--"), "must not contain consecutive hyphens"),
-        (
-            !name.starts_with('-') && !name.ends_with('-'),
-            "must not begin or end with a hyphen",
-        ),
-    ];
-    let faults = checks.into_iter().filter(|(is_met, _)| !is_met);
-    faults.map(|(_, fault)| fault.to_owned()).collect()
-}
-
-fn variable_faults(name: &str) -> Vec<String> {
-    let is_allowed = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
-    if name.bytes().all(is_allowed) {
-        Vec::new()
-    } else {
-        vec![VARIABLE.to_owned()]
-    }
-}
-
-fn check_mounts(mounts: &Field<'_, '_>, volumes: &BTreeSet<&str>, report: &mut Report) {
+fn check_mounts(container: &Field<'_, '_>, volumes: &BTreeSet<&str>, report: &mut Report) {
+    let mounts = container.at("volumeMounts");
     let mut paths = BTreeSet::new();
     for mount in mounts.items() {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
@@ -207,6 +208,30 @@ fn check_mounts(mounts: &Field<'_, '_>, volumes: &BTreeSet<&str>, report: &mut R
         if !paths.insert(path.text()) {
             path.invalid(report, "must be unique");
         }
+        // The paths of these errors are those of the list, as in Kubernetes.
+        let (sub_path, expression) = (mount.at("subPath"), mount.at("subPathExpr"));
+        check_relative(&sub_path, &mounts.path.child("subPath"), report);
+        if !expression.is_empty() {
+            if !sub_path.is_empty() {
+                let why = "subPathExpr and subPath are mutually exclusive";
+                expression.invalid(report, why);
+            }
+            check_relative(&expression, &mounts.path.child("subPathExpr"), report);
+        }
+        let propagation = mount.at("mountPropagation");
+        if propagation.exists() {
+            let at = mounts.path.child("mountPropagation");
+            let supported = ["Bidirectional", "HostToContainer", "None"];
+            if !supported.contains(&propagation.text()) {
+                report.unsupported(&at, propagation.shown(), &supported);
+            }
+            let is_privileged = container.value["securityContext"]["privileged"] == true;
+            if propagation.is("Bidirectional") && !is_privileged {
+                let why =
+                    "Bidirectional mount propagation is available only to privileged containers";
+                report.forbidden(&at, why);
+            }
+        }
     }
 }
 
@@ -220,6 +245,10 @@ fn check_resources(resources: &Field<'_, '_>, report: &mut Report) {
         check_resource(name, &request, report);
         let limit = limits.at(name);
         let (Some(wanted), Some(most)) = (parsed(&request), parsed(&limit)) else {
+            if !limit.exists() && !can_overcommit(name) {
+                let why = "Limit must be set for non overcommitable resources";
+                report.required(&limits.path, why);
+            }
             continue;
         };
         let order = wanted.compare(most);
@@ -254,9 +283,14 @@ fn check_resource(name: &str, quantity: &Field<'_, '_>, report: &mut Report) {
 
 /// Checks that a quantity is not negative.
 pub(super) fn check_quantity(quantity: &Field<'_, '_>, report: &mut Report) {
-    if parsed(quantity).is_some_and(|quantity| quantity.sign() < 0) {
+    if is_negative(quantity) {
         quantity.invalid(report, "must be greater than or equal to 0");
     }
+}
+
+/// Returns whether a quantity, which can be absent, is negative.
+pub(super) fn is_negative(quantity: &Field<'_, '_>) -> bool {
+    parsed(quantity).is_some_and(|quantity| quantity.sign() < 0)
 }
 
 fn parsed(quantity: &Field<'_, '_>) -> Option<Quantity> {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::field::Field;
 use super::pod_change::check_pod_change;
-use super::pod_spec::check_pod_spec;
+use super::pod_spec::{Place, check_pod_spec};
 use super::report::Report;
 use super::{Grace, GracePeriod, Hooks, Part, warnings};
 use crate::object::Object;
@@ -33,10 +33,23 @@ const COMPUTE: [&str; 2] = ["cpu", "memory"];
 
 fn check(pod: &Object, old: Option<&Object>, report: &mut Report) {
     let spec = Field::of(pod, "spec");
-    check_pod_spec(&spec, report);
+    check_pod_spec(&spec, Place::Pod, report);
+    check_only_in_pods(&spec, report);
     match old {
         Some(old) => check_pod_change(&spec, &Field::of(old, "spec"), report),
         None => check_new_spec(&spec, report),
+    }
+}
+
+/// Checks what is valid in a template, but not in a pod.
+fn check_only_in_pods(spec: &Field<'_, '_>, report: &mut Report) {
+    for list in ["containers", "initContainers"] {
+        for container in spec.at(list).items() {
+            let image = container.at("image");
+            if image.text().trim() != image.text() {
+                image.invalid(report, "must not have leading or trailing whitespace");
+            }
+        }
     }
 }
 

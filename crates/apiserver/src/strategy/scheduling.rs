@@ -233,7 +233,7 @@ pub(super) fn check_spread(constraints: &Field<'_, '_>, report: &mut Report) {
     for (at, constraint) in constraints.items().enumerate() {
         let skew = constraint.at("maxSkew");
         if skew.number() <= 0 {
-            report.invalid(&skew.path, skew.number(), "must be greater than 0");
+            report.invalid(&skew.path, skew.number(), "must be greater than zero");
         }
         let (key, action) = (
             constraint.at("topologyKey"),
@@ -266,7 +266,7 @@ fn check_domains(least: &Field<'_, '_>, action: &str, report: &mut Report) {
         return;
     }
     if least.number() <= 0 {
-        least.invalid(report, "must be greater than 0");
+        least.invalid(report, "must be greater than zero");
     }
     if action != "DoNotSchedule" {
         let why =

@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::container::{PROTOCOLS, check_port_number, port_name_faults};
+use super::container::PROTOCOLS;
 use super::field::Field;
 use super::labels::check_labels;
+use super::port::{check_port_number, port_name_faults};
 use super::report::Report;
 use super::{Hooks, Part, warnings};
 use crate::name_syntax::{NameRule, label_faults};

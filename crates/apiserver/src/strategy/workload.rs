@@ -198,7 +198,10 @@ fn template_with_claims(spec: &Field<'_, '_>) -> Value {
     let names = claims.into_iter().flatten();
     let names = names.filter_map(|claim| claim["metadata"]["name"].as_str());
     let names: BTreeSet<String> = names.map(str::to_owned).collect();
-    let mut volumes: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    let mut volumes: Vec<Value> = names
+        .iter()
+        .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
+        .collect();
     let own = pod.get("volumes").and_then(Value::as_array);
     let own = own.into_iter().flatten();
     let is_claim = |volume: &Value| {

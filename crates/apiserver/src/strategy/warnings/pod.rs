@@ -287,8 +287,10 @@ fn add_hidden_variables(variables: &Field<'_, '_>, texts: &mut Vec<String>) {
 /// A port of a container, with its path.
 struct Port {
     path: String,
-    host_port: i64,
-    host_ip: String,
+    /// The port of the host, or 0.
+    on_host: i64,
+    /// The address of the host, or an empty text.
+    address: String,
 }
 
 fn add_ports(spec: &Field<'_, '_>, texts: &mut Vec<String>) {
@@ -300,10 +302,10 @@ fn add_ports(spec: &Field<'_, '_>, texts: &mut Vec<String>) {
             let (number, protocol) = (port.at("containerPort"), port.at("protocol"));
             let new = Port {
                 path: port.path.to_string(),
-                host_port: port.at("hostPort").number(),
-                host_ip: port.at("hostIP").text().to_owned(),
+                on_host: port.at("hostPort").number(),
+                address: port.at("hostIP").text().to_owned(),
             };
-            if !new.host_ip.is_empty() && new.host_port == 0 {
+            if !new.address.is_empty() && new.on_host == 0 {
                 add(
                     &new.path,
                     format_args!("hostIP set without hostPort: {}", go_struct(&port)),
@@ -343,12 +345,12 @@ fn go_struct(port: &Field<'_, '_>) -> String {
 
 /// Returns the warning about two ports with one number and one protocol.
 fn overlap(new: &Port, other: &Port) -> Option<String> {
-    let is_same_port = new.host_port == other.host_port;
-    let kind = if is_same_port && new.host_ip == other.host_ip {
+    let is_same_port = new.on_host == other.on_host;
+    let kind = if is_same_port && new.address == other.address {
         "duplicate"
-    } else if new.host_port == 0 || other.host_port == 0 {
+    } else if new.on_host == 0 || other.on_host == 0 {
         "overlapping"
-    } else if is_same_port && (new.host_ip.is_empty() != other.host_ip.is_empty()) {
+    } else if is_same_port && (new.address.is_empty() != other.address.is_empty()) {
         "dangerously ambiguous"
     } else {
         return None;

@@ -15,7 +15,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A pod with unknown and duplicate fields.
 const WRONG: &str = r#"{"metadata":{"name":"a","foo":1},"spec":{"containers":[
-    {"name":"c","image":"i","imagex":"j","livenessProbe":{"httpGet":{"port":1,"b":2},"exec":{}}},
+    {"name":"c","image":"i","imagex":"j","livenessProbe":{"httpGet":{"path":"/","port":1,"b":2}}},
     {"name":"d","image":"i","image":"k"}],
     "foo":1,"foo":2,"nodename":"y","volumes":[{"name":"v","emptyDir":{},"hostpath":{}}]},
     "extra":{"a":1}}"#;

@@ -41,7 +41,13 @@ async fn a_restart_keeps_objects_and_revisions_and_drops_history() {
     assert_eq!((made.code, made.revision()), (201, "2"));
     with(&server, "POST", PODS, &pod("b")).await;
     let (a, b) = (format!("{PODS}/a"), format!("{PODS}/b"));
-    let changed = with(&server, "PATCH", &a, &json!({"spec": {"priority": 1}})).await;
+    let changed = with(
+        &server,
+        "PATCH",
+        &a,
+        &json!({"spec": {"activeDeadlineSeconds": 1}}),
+    )
+    .await;
     assert_eq!(crate::ask::delete(&server, &b).await.code, 200);
     let before = get(&server, &a).await;
     assert_eq!(before.json, changed.json);
@@ -284,7 +290,7 @@ async fn write(server: &Server, writer: usize, seed: u64) {
         // The value is longer than a page of the store, so a partial write is detected.
         let padding = value.to_string().repeat(rng.usize(1..1_000));
         let mut pod = pod(&name);
-        pod["spec"]["terminationGracePeriodSeconds"] = json!(value);
+        pod["metadata"]["labels"] = json!({"value": value.to_string()});
         pod["spec"]["containers"][0]["image"] = json!(padding);
         say(format!("try {name} {value}"));
         let mut reply = with(server, "PUT", &uri, &pod).await;
@@ -382,12 +388,11 @@ fn kill_in_the_middle(
     revision
 }
 
-/// Asserts that no stored pod is a mixture of two writes, and returns each pod's `spec.priority` by name.
+/// Asserts that no stored pod is a mixture of two writes, and returns each pod's label `value` by name.
 fn values(server: &Server) -> BTreeMap<String, u64> {
     let whole = |pod: Value| {
-        let value = pod["spec"]["terminationGracePeriodSeconds"]
-            .as_u64()
-            .unwrap();
+        let value = pod["metadata"]["labels"]["value"].as_str().unwrap();
+        let value: u64 = value.parse().unwrap();
         let padding = pod["spec"]["containers"][0]["image"].as_str().unwrap();
         assert_eq!(padding.replace(&value.to_string(), ""), "", "whole");
         assert!(

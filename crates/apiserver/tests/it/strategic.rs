@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::ask::{Reply, builder, request, send};
 
 const POD: &str = "/api/v1/namespaces/default/pods/a";
+const TEMPLATE: &str = "/api/v1/namespaces/default/podtemplates/a";
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/default/deployments/a";
 
 async fn strategic(server: &Server, uri: &str, patch: &Value) -> Reply {
@@ -64,11 +65,17 @@ fn without_added(mut spec: Value) -> Value {
     spec
 }
 
-/// Creates a pod with `spec`, applies the strategic merge patch `patch` to the spec, and returns the result.
+/// Creates a template of a pod with `spec`, applies the strategic merge patch `patch` to the spec, and returns the result.
 async fn patched(spec: &Value, patch: &Value) -> Value {
-    let reply = strategic(&serving("v1", "Pod", spec), POD, &json!({ "spec": patch })).await;
+    let object = json!({
+        "apiVersion": "v1", "kind": "PodTemplate",
+        "metadata": {"namespace": "default", "name": "a"}, "template": {"spec": spec},
+    });
+    let server = builder().seed([object]).build();
+    let patch = json!({"template": {"spec": patch}});
+    let reply = strategic(&server, TEMPLATE, &patch).await;
     assert_eq!(reply.code, 200, "{}", reply.text);
-    without_added(reply.json["spec"].clone())
+    without_added(reply.json["template"]["spec"].clone())
 }
 
 /// Asserts that the invalid `patch` does not change a pod with `spec`, and returns the error.

@@ -61,10 +61,10 @@ async fn a_dry_run_returns_the_result_and_stores_nothing() {
         &server,
         "PATCH",
         &format!("{A}?dryRun=All"),
-        &json!({"spec": {"priority": 1}}),
+        &json!({"spec": {"activeDeadlineSeconds": 1}}),
     )
     .await;
-    assert_eq!(patched.json["spec"]["priority"], 1);
+    assert_eq!(patched.json["spec"]["activeDeadlineSeconds"], 1);
     let deleted = crate::ask::delete(&server, &format!("{A}?dryRun=All")).await;
     assert_eq!(deleted.code, 200);
     assert_eq!((server.revision(), server.list("v1", "pods").len()), (1, 1));

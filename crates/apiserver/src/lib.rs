@@ -120,8 +120,10 @@
 //!   `ConfigMap` and `Secret` (keys, size, immutable data), `Deployment`, `ReplicaSet`, `StatefulSet`, `DaemonSet`,
 //!   `ReplicationController` and `PodTemplate` (selectors, labels, numbers, strategies, fixed fields), `ControllerRevision`,
 //!   `Job` and `CronJob` (numbers, modes, selectors, schedules, fixed fields; not policies of failures), `Service` (ports,
-//!   type, name, affinity), `PodDisruptionBudget`, roles and their bindings, and the classes of
-//!   ingresses, priorities, runtimes and storage.
+//!   type, name, affinity), `PodDisruptionBudget`, roles and their bindings, the classes of
+//!   ingresses, priorities, runtimes and storage, `Event`, `Ingress`, `EndpointSlice`, `ResourceQuota`, `LimitRange`,
+//!   `FlowSchema`, `PriorityLevelConfiguration`, `APIService`, `CSIDriver`, and `Node` (taints, resources, fields that are
+//!   set once).
 //!   In pods and templates: the most used kinds of volumes, names, images, ports, environment variables, volume mounts,
 //!   probes, lifecycle handlers, policies, security contexts and compute resources of containers, node selectors,
 //!   affinity, tolerations, topology spread constraints, names of other objects, deadlines and host names. An update of

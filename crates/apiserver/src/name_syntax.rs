@@ -15,6 +15,8 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
+const WILDCARD: &str = r"a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
 /// Syntax rule for the names of a kind's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameRule {
@@ -76,6 +78,18 @@ pub(crate) fn dns_1035_faults(name: &str) -> Vec<String> {
     let first = name.bytes().next();
     if !is_dns_label(name) || !first.is_some_and(|byte| byte.is_ascii_lowercase()) {
         faults.push(LABEL_1035.to_owned());
+    }
+    faults
+}
+
+/// Returns a message for each violation of the syntax of `IsWildcardDNS1123Subdomain`, such as `*.example.com`.
+pub(crate) fn wildcard_faults(name: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if name.len() > NAME_MAX {
+        faults.push(format!("must be no more than {NAME_MAX} characters"));
+    }
+    if !name.strip_prefix("*.").is_some_and(is_subdomain) {
+        faults.push(WILDCARD.to_owned());
     }
     faults
 }

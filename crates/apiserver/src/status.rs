@@ -382,9 +382,16 @@ impl ApiError {
     ///
     /// The error names the object's kind, as most validation errors of Kubernetes do.
     pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
-        let mut error = ApiError::validation(&kind.group_kind(), name, errors);
+        // Kubernetes has one internal type for the events of both groups.
+        let is_event = kind.is_builtin("events.events.k8s.io");
+        let (subject, group) = if is_event {
+            (kind.kind.clone(), "")
+        } else {
+            (kind.group_kind(), kind.group.as_str())
+        };
+        let mut error = ApiError::validation(&subject, name, errors);
         let details = error.0.details.get_or_insert_default();
-        details.group.clone_from(&kind.group);
+        group.clone_into(&mut details.group);
         details.kind.clone_from(&kind.kind);
         error
     }

@@ -5,6 +5,7 @@
 //! The module does not access storage. The handlers of the verbs read and write objects, and pass them to the
 //! functions of a strategy.
 
+mod api_service;
 mod builtin;
 mod config_data;
 mod config_map;
@@ -12,21 +13,28 @@ mod container;
 pub(crate) mod custom;
 pub(crate) mod daemon_set;
 pub(crate) mod definition;
+mod endpoints;
 mod environment;
+mod event;
 mod field;
 mod fixed;
+mod flow_control;
 mod grace_period;
+mod ingress;
 mod int_or_percent;
 mod internal;
+mod ip;
 mod job;
 mod labels;
 pub(crate) mod namespace;
+mod node;
 mod persistent_volume;
 mod pod;
 mod pod_change;
 mod pod_spec;
 mod port;
 mod probe;
+mod quota;
 mod rbac;
 mod report;
 mod schedule;

@@ -21,10 +21,10 @@ use crate::quote::Quoted;
 pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 /// Names of the resources that containers can have besides extended ones, without `hugepages-`.
-const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+pub(super) const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 /// Names of the other resources without a prefix, as those of quotas.
-const OF_QUOTAS: [&str; 17] = [
+pub(super) const OF_QUOTAS: [&str; 17] = [
     "requests.cpu",
     "requests.memory",
     "requests.ephemeral-storage",
@@ -293,13 +293,13 @@ pub(super) fn is_negative(quantity: &Field<'_, '_>) -> bool {
     parsed(quantity).is_some_and(|quantity| quantity.sign() < 0)
 }
 
-fn parsed(quantity: &Field<'_, '_>) -> Option<Quantity> {
+pub(super) fn parsed(quantity: &Field<'_, '_>) -> Option<Quantity> {
     let text = quantity.value.as_str()?;
     Quantity::parse(text).ok()
 }
 
 /// Returns whether a request can be less than the limit (`IsOvercommitAllowed`).
-fn can_overcommit(name: &str) -> bool {
+pub(super) fn can_overcommit(name: &str) -> bool {
     let is_native = !name.contains('/') || name.contains("kubernetes.io/");
     is_native && !name.starts_with("hugepages-")
 }

@@ -1,7 +1,9 @@
 //! Validates small kinds, most fields of which can't change: classes of ingresses, storage, runtimes and priorities,
-//! disruption budgets, and templates of pods.
+//! storage drivers, disruption budgets, and templates of pods.
 //!
 //! Guarantees: the errors and their order are those of Kubernetes.
+
+use std::collections::BTreeSet;
 
 use super::field::Field;
 use super::int_or_percent;
@@ -14,6 +16,7 @@ use crate::name_syntax::{NameRule, key_faults, label_faults};
 use crate::object::Object;
 use crate::quote::Quoted;
 
+pub(super) const CSI_DRIVER: Hooks = Hooks::checked_by(check_driver);
 pub(super) const INGRESS_CLASS: Hooks = Hooks::checked_by(check_ingress_class);
 pub(super) const PRIORITY_CLASS: Hooks = Hooks::checked_by(check_priority_class);
 pub(super) const RUNTIME_CLASS: Hooks = Hooks::checked_by(check_runtime_class);
@@ -32,8 +35,57 @@ pub(crate) const SYSTEM_CLASSES: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
 ];
 
+/// Shortest validity in seconds of a token for a storage driver: ten minutes.
+const TOKEN_SECONDS_MIN: i64 = 600;
+/// Longest validity in seconds of a token for a storage driver: 2^32 s.
+const TOKEN_SECONDS_MAX: i64 = 1 << 32;
+
 /// The highest priority that a class of a user can have (`HighestUserDefinablePriority`).
 const PRIORITY_MAX: i64 = 1_000_000_000;
+
+fn check_driver(driver: &Object, old: Option<&Object>, report: &mut Report) {
+    let spec = Field::of(driver, "spec");
+    spec.at("fsGroupPolicy")
+        .check_one_of(report, &["File", "None", "ReadWriteOnceWithFSType"]);
+    let requests = spec.at("tokenRequests");
+    let mut audiences = BTreeSet::new();
+    for request in requests.items() {
+        let (audience, seconds) = (request.at("audience"), request.at("expirationSeconds"));
+        if !audiences.insert(audience.text()) {
+            audience.duplicate(report);
+        } else if seconds.exists() && seconds.number() < TOKEN_SECONDS_MIN {
+            seconds.invalid(report, "may not specify a duration less than 10 minutes");
+        } else if seconds.number() > TOKEN_SECONDS_MAX {
+            let why = "may not specify a duration larger than 2^32 seconds";
+            seconds.invalid(report, why);
+        }
+    }
+    let modes = spec.at("volumeLifecycleModes");
+    for mode in modes.items() {
+        let known = ["Persistent", "Ephemeral"];
+        if !known.contains(&mode.text()) {
+            report.unsupported(&modes.path, mode.shown(), &known);
+        }
+    }
+    let period = spec.at("nodeAllocatableUpdatePeriodSeconds");
+    if period.exists() && period.number() < 10 {
+        period.invalid(report, "must be greater than or equal to 10 seconds");
+    }
+    let in_secrets = spec.at("serviceAccountTokenInSecrets");
+    if in_secrets.exists() && requests.is_empty() {
+        let why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        in_secrets.invalid(report, why);
+    }
+    let Some(old) = old else { return };
+    let old = Field::of(old, "spec");
+    let attach = Field {
+        // The name is wrong, as in Kubernetes.
+        path: spec.path.child("attachedRequired"),
+        value: &spec.value["attachRequired"],
+    };
+    attach.check_unchanged(report, &old.at("attachRequired"));
+    modes.check_unchanged(report, &old.at("volumeLifecycleModes"));
+}
 
 fn check_ingress_class(class: &Object, old: Option<&Object>, report: &mut Report) {
     let spec = Field::of(class, "spec");

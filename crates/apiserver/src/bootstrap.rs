@@ -10,7 +10,8 @@
 //! - If the server rejects objects in namespaces that do not exist, the namespace of each seed exists. The
 //!   module creates the namespaces that are not seeds themselves, as system objects.
 //!
-//! The module does not recreate a system object that a client deletes.
+//! The module does not recreate a system object that a client deletes. It creates the content of the first namespaces, and
+//! `verb::namespace_content` that of later ones.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -18,6 +19,8 @@ use std::mem;
 use serde_json::{Value, json};
 
 use crate::server::Server;
+use crate::strategy::{MANDATORY_LEVELS, MANDATORY_SCHEMAS, SYSTEM_CLASSES};
+use crate::verb::namespace_content::content;
 
 /// Namespaces that exist in every cluster.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -96,9 +99,17 @@ impl Bootstrap {
                     .map(namespace),
             );
         }
+        if let Some(root_ca) = server.shared().settings.root_ca {
+            let seeds = self.seeds.iter().filter(|seed| seed["kind"] == "Namespace");
+            let namespaces: BTreeSet<String> =
+                objects.iter().chain(seeds).filter_map(name).collect();
+            objects.extend(namespaces.iter().flat_map(|name| content(name, root_ca)));
+        }
         if self.kubernetes_service {
             objects.extend(kubernetes_service());
         }
+        objects.extend(priority_classes());
+        objects.extend(flow_control());
         let places: BTreeSet<_> = self.seeds.iter().filter_map(place).collect();
         objects.retain(|object| place(object).is_none_or(|place| !places.contains(&place)));
         objects
@@ -126,11 +137,19 @@ fn place(object: &Value) -> Option<(&str, &str, &str)> {
     let (metadata, kind) = (&object["metadata"], object["kind"].as_str()?);
     let version = object["apiVersion"].as_str()?;
     let is_system = match kind {
-        "Namespace" | "Service" | "Endpoints" => version == "v1",
+        "Namespace" | "Service" | "Endpoints" | "ServiceAccount" | "ConfigMap" => version == "v1",
+        "PriorityClass" => version.starts_with("scheduling.k8s.io/"),
+        "FlowSchema" | "PriorityLevelConfiguration" => {
+            version.starts_with("flowcontrol.apiserver.k8s.io/")
+        }
         "EndpointSlice" => version.starts_with("discovery.k8s.io/"),
         _ => false,
     };
-    let namespace = if kind == "Namespace" {
+    let is_cluster_wide = matches!(
+        kind,
+        "Namespace" | "PriorityClass" | "FlowSchema" | "PriorityLevelConfiguration"
+    );
+    let namespace = if is_cluster_wide {
         ""
     } else {
         match metadata["namespace"].as_str() {
@@ -147,6 +166,10 @@ fn place(object: &Value) -> Option<(&str, &str, &str)> {
     })
 }
 
+fn name(object: &Value) -> Option<String> {
+    object["metadata"]["name"].as_str().map(str::to_owned)
+}
+
 fn namespace(name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -154,6 +177,45 @@ fn namespace(name: &str) -> Value {
         "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
         "spec": {"finalizers": ["kubernetes"]},
     })
+}
+
+/// Returns the priority classes of system pods.
+fn priority_classes() -> impl Iterator<Item = Value> {
+    SYSTEM_CLASSES.into_iter().map(|(name, value)| {
+        let rest = if name == "system-cluster-critical" {
+            "run in the cluster, but can be moved to another node if necessary."
+        } else {
+            "not be moved from their current node."
+        };
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "description": format!("Used for system critical pods that must {rest}"),
+            "value": value,
+        })
+    })
+}
+
+/// Returns the priority levels and the flow schemas that no cluster can lack. The server limits no requests by them.
+fn flow_control() -> impl Iterator<Item = Value> {
+    let levels = MANDATORY_LEVELS.map(|object| ("PriorityLevelConfiguration", object));
+    let schemas = MANDATORY_SCHEMAS.map(|object| ("FlowSchema", object));
+    levels
+        .into_iter()
+        .chain(schemas)
+        .map(|(kind, (name, spec))| {
+            let spec: Value = serde_json::from_str(spec).expect("the fixed specs are JSON");
+            json!({
+                "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+                "kind": kind,
+                "metadata": {
+                    "name": name,
+                    "annotations": {"apf.kubernetes.io/autoupdate-spec": "true"},
+                },
+                "spec": spec,
+            })
+        })
 }
 
 /// Returns the Service `kubernetes`, its `Endpoints` and its `EndpointSlice`, as in Kubernetes 1.36.

@@ -26,6 +26,7 @@ use crate::server::Server;
 use crate::shared::{Settings, Shared};
 #[cfg(feature = "persistence")]
 use crate::storage::{Disk, OpenDatabase, OpenError, open_file};
+use crate::verb::namespace_content;
 use crate::watch_cache::WatchCache;
 use crate::yaml;
 
@@ -66,6 +67,7 @@ impl Builder {
                 enforce_namespaces: true,
                 allow_remote: false,
                 fault_endpoint: None,
+                root_ca: None,
                 watcher_buffer: WATCHER_BUFFER,
                 storage_quota: STORAGE_QUOTA,
                 clock: Clock::system(),
@@ -156,6 +158,17 @@ impl Builder {
     /// objects can be created in any namespace. The default is true.
     pub fn enforce_namespaces(mut self, enforce: bool) -> Builder {
         self.settings.enforce_namespaces = enforce;
+        self
+    }
+
+    /// Sets whether each namespace has the `ServiceAccount` `default` and the `ConfigMap` `kube-root-ca.crt`.
+    ///
+    /// With true, the server creates both objects in each new namespace, and again if they are deleted, as the
+    /// controllers of kube-controller-manager do. Each creation has a revision and an event. In the namespaces that
+    /// exist from the start, both objects have revision 1. The certificate in the `ConfigMap` is that of an authority
+    /// that has issued no certificate. The default is false, as without these controllers.
+    pub fn default_service_accounts(mut self, exist: bool) -> Builder {
+        self.settings.root_ca = exist.then_some(namespace_content::CERTIFICATE);
         self
     }
 

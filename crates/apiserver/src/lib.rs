@@ -109,8 +109,12 @@
 //! A new server has the namespaces `default`, `kube-node-lease`, `kube-public` and `kube-system`.
 //! `default` has the Service `kubernetes` with its `EndpointSlice` and `Endpoints`, unless
 //! [`Builder::kubernetes_service`] is off.
+//! There are also the two priority classes of the system, and the priority levels and flow schemas `exempt` and
+//! `catch-all`. Roles, other flow schemas and the registrations of API groups are missing.
 //! All of these are ordinary objects at revision 1: clients can list, watch, change and delete them, and the
 //! server does not recreate them.
+//! With [`Builder::default_service_accounts`], each namespace has the `ServiceAccount` `default` and the `ConfigMap`
+//! `kube-root-ca.crt`, which are recreated.
 //! The endpoint of the Service is a documentation address (192.0.2.1, port 6443), because an in-process
 //! server has no address.
 //!
@@ -122,8 +126,8 @@
 //!   `Job` and `CronJob` (numbers, modes, selectors, schedules, fixed fields; not policies of failures), `Service` (ports,
 //!   type, name, affinity), `PodDisruptionBudget`, roles and their bindings, the classes of
 //!   ingresses, priorities, runtimes and storage, `Event`, `Ingress`, `EndpointSlice`, `ResourceQuota`, `LimitRange`,
-//!   `FlowSchema`, `PriorityLevelConfiguration`, `APIService`, `CSIDriver`, and `Node` (taints, resources, fields that are
-//!   set once).
+//!   `FlowSchema`, `PriorityLevelConfiguration`, `APIService`, `CSIDriver`, `Node` (taints, resources, fields that are
+//!   set once), `PersistentVolumeClaim` and `PersistentVolume` (not the fields of its source).
 //!   In pods and templates: the most used kinds of volumes, names, images, ports, environment variables, volume mounts,
 //!   probes, lifecycle handlers, policies, security contexts and compute resources of containers, node selectors,
 //!   affinity, tolerations, topology spread constraints, names of other objects, deadlines and host names. An update of
@@ -137,7 +141,8 @@
 //!   remove them.
 //! - A `Service` gets a cluster IP of 10.96.0.0/16 and node ports, but no traffic is forwarded. Only IPv4 is available.
 //!   A direct call gives a `Service` what it lacks, and checks nothing.
-//! - Apart from the deletion of namespaces and the work for definitions, the server does no work of
+//! - Apart from the deletion of namespaces, the work for definitions and
+//!   [`Builder::default_service_accounts`], the server does no work of
 //!   controllers: there is no garbage collection, and a `Deployment` creates no `ReplicaSet`.
 //! - Server-side apply is not supported.
 //! - The parser of YAML follows YAML 1.2, with the scalars of YAML 1.1 that Kubernetes reads. Some rare texts that

@@ -42,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) allow_remote: bool,
     /// Path of the endpoint that accepts fault injection plans, if it is enabled.
     pub(crate) fault_endpoint: Option<&'static str>,
+    /// Certificate of the authority in each namespace, if each namespace has it and a default service account.
+    pub(crate) root_ca: Option<&'static str>,
     pub(crate) watcher_buffer: usize,
     /// Maximum total size of all stored objects in bytes.
     pub(crate) storage_quota: u64,
@@ -393,6 +395,15 @@ impl State {
     pub(crate) fn next_watcher(&mut self) -> WatcherId {
         self.last_watcher += 1;
         WatcherId(self.last_watcher)
+    }
+
+    /// Returns a random UUID of version 4.
+    pub(crate) fn new_uid(&mut self) -> String {
+        let version = (self.rng.u128(..) & !(0xf << 76)) | (0x4 << 76);
+        let digits = format!("{:032x}", (version & !(0b11 << 62)) | (0b10 << 62));
+        [0..8, 8..12, 12..16, 16..20, 20..32]
+            .map(|part| &digits[part])
+            .join("-")
     }
 
     /// Returns the revision that the next write receives.

@@ -63,6 +63,7 @@ use crate::selector::FieldTable;
 use crate::status::FieldError;
 
 pub(crate) use fixed::SYSTEM_CLASSES;
+pub(crate) use flow_control::{MANDATORY_LEVELS, MANDATORY_SCHEMAS};
 pub(crate) use grace_period::{Grace, GracePeriod};
 pub(crate) use report::Report;
 

@@ -18,6 +18,7 @@ mod document;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod namespace;
+pub(crate) mod namespace_content;
 pub(crate) mod openapi;
 pub(crate) mod patch;
 mod put;

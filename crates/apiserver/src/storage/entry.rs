@@ -202,6 +202,12 @@ impl Entry {
         self.members.len() + self.key.len() + OVERHEAD_BYTES
     }
 
+    /// Returns whether `status.phase`, which must be a selectable field of the resource, has this value.
+    pub(crate) fn is_in_phase(&self, resource: &Resource, phase: &str) -> bool {
+        let fields = resource.strategy.fields;
+        fields.value_of(&self.fields, "status.phase") == Some(phase)
+    }
+
     pub(crate) fn selectable(&self) -> Selectable<'_> {
         Selectable {
             key: &self.key,

@@ -24,7 +24,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("limitranges", Strategy { creates_on_update: true, columns: columns::DATED, hooks: quota::LIMIT_RANGE, ..Strategy::BUILTIN }),
     ("namespaces", Strategy { returns_deleted: true, metadata: MetadataRules::of(Label), initial_status: Some(r#"{"phase":"Active"}"#), fields: field::NAMESPACE, columns: columns::NAMESPACES, hooks: namespace::HOOKS, ..Strategy::BUILTIN }),
     ("nodes", Strategy { keeps_client_status: true, stored_at: Some("minions"), fields: field::NODE, columns: columns::workload::NODES, hooks: node::HOOKS, ..Strategy::BUILTIN }),
-    ("persistentvolumeclaims", Strategy { returns_deleted: true, initial_status: Some(r#"{"phase":"Pending"}"#), columns: columns::PERSISTENT_VOLUME_CLAIMS, ..Strategy::BUILTIN }),
+    ("persistentvolumeclaims", Strategy { returns_deleted: true, initial_status: Some(r#"{"phase":"Pending"}"#), columns: columns::PERSISTENT_VOLUME_CLAIMS, hooks: persistent_volume::CLAIM, ..Strategy::BUILTIN }),
     ("persistentvolumes", Strategy { returns_deleted: true, initial_status: Some(r#"{"phase":"Pending"}"#), columns: columns::PERSISTENT_VOLUMES, hooks: persistent_volume::HOOKS, ..Strategy::BUILTIN }),
     ("pods", Strategy { status_metadata: StatusMetadata::Except(&["deletionTimestamp", "ownerReferences"]), counts_generations: true, returns_deleted: true, initial_status: Some(r#"{"phase":"Pending"}"#), fields: field::POD, columns: columns::workload::PODS, hooks: pod::HOOKS, ..Strategy::BUILTIN }),
     ("podtemplates", Strategy { counts_generations: true, returns_deleted: true, hooks: fixed::POD_TEMPLATE, ..Strategy::BUILTIN }),

@@ -3,9 +3,9 @@
 //! Guarantees: the errors and their order are those of `pkg/apis/networking/validation` in Kubernetes.
 
 use super::Hooks;
-use super::container::{check_port_number, port_name_faults};
 use super::field::Field;
 use super::ip::parse_ip;
+use super::port::{check_port_number, port_name_faults};
 use super::report::{Path, Report};
 use crate::name_syntax::{NameRule, label_faults, wildcard_faults};
 use crate::object::Object;

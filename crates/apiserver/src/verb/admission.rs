@@ -169,7 +169,10 @@ fn priority(shared: &Shared, state: &State, class: &str) -> Result<Priority, Str
     if class.is_empty() {
         let all = classes.into_iter().flat_map(|classes| {
             let entries = state.newest_below(classes.collection, "");
-            entries.map(|entry| entry.object(classes))
+            // The classes of the system are no defaults, and parsing them for each pod takes time.
+            let of_users = entries
+                .filter(|entry| SYSTEM_CLASSES.iter().all(|(name, _)| *name != entry.name()));
+            of_users.map(|entry| entry.object(classes))
         });
         let defaults = all.filter(|class| class.get("globalDefault") == Some(&json!(true)));
         let default = defaults

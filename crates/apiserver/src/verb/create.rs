@@ -13,7 +13,7 @@ use parking_lot::MutexGuard;
 use serde_json::json;
 
 use super::admission::admit;
-use super::namespace;
+use super::namespace_content;
 use super::service_address;
 use super::write::{How, Origin};
 use crate::object::Object;
@@ -52,8 +52,7 @@ pub(crate) fn create(
         admit(shared, &state, resource, &mut object)?;
     }
     if how.origin == Origin::Request || object.text("uid").is_empty() {
-        let uid = uid(&mut state.rng);
-        object.set_meta("uid", Some(json!(uid)));
+        object.set_meta("uid", Some(json!(state.new_uid())));
     }
     drop(state);
     let revision = object.text("resourceVersion").to_owned();
@@ -101,6 +100,9 @@ pub(crate) fn create(
     ));
     shared.check_room(&state, None, &entry)?;
     shared.commit(&mut state, resource, &key, Some(Arc::clone(&entry)));
+    if how.origin != Origin::Seed {
+        namespace_content::complete(shared, &mut state, resource, &key);
+    }
     Ok(entry)
 }
 
@@ -176,7 +178,7 @@ fn check_namespace(
         None if shared.settings.enforce_namespaces && how.origin != Origin::Seed => {
             Err(ApiError::not_found(&namespaces.kind, namespace))
         }
-        Some(entry) if namespace::is_terminating(namespaces, entry) => {
+        Some(entry) if entry.is_in_phase(namespaces, "Terminating") => {
             let why = format!(
                 "unable to create new content in namespace {namespace} because it is being terminated"
             );
@@ -332,13 +334,4 @@ fn suffix(rng: &mut fastrand::Rng) -> String {
     (0..SUFFIX_LENGTH)
         .map(|_| char::from(SUFFIX_ALPHABET[rng.usize(..SUFFIX_ALPHABET.len())]))
         .collect()
-}
-
-/// Returns a random UUID of version 4.
-fn uid(rng: &mut fastrand::Rng) -> String {
-    let version = (rng.u128(..) & !(0xf << 76)) | (0x4 << 76);
-    let digits = format!("{:032x}", (version & !(0b11 << 62)) | (0b10 << 62));
-    [0..8, 8..12, 12..16, 16..20, 20..32]
-        .map(|part| &digits[part])
-        .join("-")
 }

@@ -26,6 +26,7 @@ use std::vec;
 use jiff::Timestamp;
 use serde_json::json;
 
+use super::namespace_content;
 use super::write::{How, Origin, Subject};
 use crate::object::Object;
 use crate::resource::{CollectionId, Resource};
@@ -120,6 +121,7 @@ pub(super) fn delete_object(
         }
         let revision = state.next_revision();
         shared.commit(&mut state, resource, &entry.key, None);
+        namespace_content::complete(shared, &mut state, resource, &entry.key);
         return Ok(Deleted::Removed(Arc::new(last.at_revision(revision))));
     }
 }

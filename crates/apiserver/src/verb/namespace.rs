@@ -35,11 +35,6 @@ use crate::strategy::namespace::{FINALIZER, finalizers, set_finalizers};
 /// Names of the namespaces that the server refuses to delete.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-pub(super) fn is_terminating(namespaces: &Resource, entry: &Entry) -> bool {
-    let fields = namespaces.strategy.fields;
-    fields.value_of(&entry.fields, "status.phase") == Some("Terminating")
-}
-
 /// Starts the deletion of a namespace: sets its phase to Terminating.
 ///
 /// The caller then deletes the contents with [`Emptying`]. If the namespace is already being deleted and has
@@ -75,9 +70,11 @@ pub(super) fn delete(
     }
 }
 
-/// Continues the namespace deletions that were in progress when the server last stopped.
+/// Continues the namespace deletions that were in progress when the server last stopped, and creates the objects that
+/// namespaces lack.
 #[cfg(feature = "persistence")]
 pub(crate) fn resume(shared: &Arc<Shared>) {
+    super::namespace_content::complete_all(shared);
     let Some(namespaces) = &shared.builtin.namespaces else {
         return;
     };
@@ -138,7 +135,8 @@ fn ends(state: &State, namespaces: &Resource, name: &str) -> bool {
 }
 
 fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {
-    is_terminating(namespaces, entry) && Object::stored(entry.object(namespaces)).is_deleting()
+    entry.is_in_phase(namespaces, "Terminating")
+        && Object::stored(entry.object(namespaces)).is_deleting()
 }
 
 fn has_objects(shared: &Shared, resource: &Resource, namespace: &str) -> bool {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::namespace_content;
 use crate::field_validation::Warnings;
 use crate::object::Object;
 use crate::resource::Resource;
@@ -188,5 +189,8 @@ pub(super) fn replace_in(
     }
     let kept = (step != Step::Remove).then(|| Arc::clone(&stored));
     shared.commit(state, resource, &entry.key, kept);
+    if step == Step::Remove {
+        namespace_content::complete(shared, state, resource, &entry.key);
+    }
     Ok(Some(stored))
 }

@@ -51,7 +51,7 @@ async fn no_patch_makes_an_object_larger_than_a_request_may_be() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_store_rejects_growth_and_allows_deletions() {
-    let builder = builder().storage_quota(100_000);
+    let builder = builder().storage_quota(104_000);
     let server = builder.kubernetes_service(false).build();
     let mut stored = 0;
     let full = loop {
@@ -66,7 +66,7 @@ async fn a_full_store_rejects_growth_and_allows_deletions() {
         full.refusal(),
         "500 -: etcdserver: mvcc: database space exceeded"
     );
-    assert_eq!(stored, 10, "the system namespaces count too");
+    assert_eq!(stored, 10, "the system objects count too");
     let revision = server.revision();
     let m0 = format!("{MAPS}/m0");
     let grows = with(&server, "PUT", &m0, &map("m0", 20_000)).await;

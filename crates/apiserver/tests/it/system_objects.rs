@@ -177,3 +177,135 @@ async fn a_namespace_may_be_seeded_after_the_objects_in_it() {
     assert_eq!(late["metadata"]["resourceVersion"], "2");
     assert_eq!(server.revision(), 2);
 }
+
+/// Returns the keys and revisions of the service accounts and the maps of all namespaces.
+fn content(server: &Server) -> Vec<String> {
+    let kinds = ["serviceaccounts", "configmaps"].into_iter();
+    let objects = kinds.flat_map(|plural| server.list("v1", plural));
+    let shown = objects.map(|object| {
+        let text = |member: &str| object["metadata"][member].as_str().unwrap().to_owned();
+        let [namespace, name, revision] = ["namespace", "name", "resourceVersion"].map(text);
+        format!("{namespace}/{name} {revision}")
+    });
+    shown.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_namespace_can_have_a_default_service_account_and_the_root_certificate() {
+    let plain = builder().seed([namespace("a")]).build();
+    assert!(content(&plain).is_empty());
+
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "a"}});
+    let server = builder()
+        .default_service_accounts(true)
+        .seed([namespace("a"), account])
+        .build();
+    let mut expected = Vec::new();
+    for (name, of_a) in [("default", 2), ("kube-root-ca.crt", 1)] {
+        expected.push(format!("a/{name} {of_a}"));
+        for of in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            expected.push(format!("{of}/{name} 1"));
+        }
+    }
+    assert_eq!(content(&server), expected);
+    assert_eq!(server.revision(), 2);
+
+    let mut watch = Watch::open(&server, "/api/v1/serviceaccounts?watch=1&resourceVersion=2").await;
+    with(&server, "POST", "/api/v1/namespaces", &namespace("b")).await;
+    assert_eq!(watch.trace().await, "ADDED default 4\n");
+    let map = server
+        .get("v1", "configmaps", "b/kube-root-ca.crt")
+        .unwrap();
+    assert_eq!(map["metadata"]["resourceVersion"], "5");
+    let certificate = map["data"]["ca.crt"].as_str().unwrap();
+    assert!(certificate.starts_with("-----BEGIN CERTIFICATE-----"));
+    server.create(namespace("c")).unwrap();
+    assert!(server.get("v1", "serviceaccounts", "c/default").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_default_service_account_is_created_again_unless_its_namespace_is_deleted() {
+    let server = builder().default_service_accounts(true).build();
+    server.create(namespace("a")).unwrap();
+    let uid = |server: &Server, plural: &str, name: &str| {
+        server.get("v1", plural, name).unwrap()["metadata"]["uid"].clone()
+    };
+    for (plural, name) in [
+        ("serviceaccounts", "default"),
+        ("configmaps", "kube-root-ca.crt"),
+    ] {
+        let (key, path) = (
+            format!("a/{name}"),
+            format!("/api/v1/namespaces/a/{plural}"),
+        );
+        let mut before = uid(&server, plural, &key);
+        for path in [format!("{path}/{name}"), path] {
+            assert_eq!(delete(&server, &path).await.code, 200);
+            let after = uid(&server, plural, &key);
+            assert_ne!(after, before, "{path}");
+            before = after;
+        }
+        // One with a finalizer is removed by the update that removes the finalizer.
+        let mut held = server.get("v1", plural, &key).unwrap();
+        held["metadata"]["finalizers"] = json!(["example.com/a"]);
+        server.update(held).unwrap();
+        server.delete("v1", plural, &key).unwrap();
+        assert_eq!(uid(&server, plural, &key), before);
+        let free = json!({"metadata": {"finalizers": null}});
+        server.patch("v1", plural, &key, free).unwrap();
+        assert_ne!(uid(&server, plural, &key), before);
+    }
+    assert_eq!(delete(&server, "/api/v1/namespaces/a").await.code, 200);
+    assert!(server.get("v1", "namespaces", "a").is_none());
+    assert!(server.get("v1", "serviceaccounts", "a/default").is_none());
+    assert!(
+        server
+            .get("v1", "configmaps", "a/kube-root-ca.crt")
+            .is_none()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_server_has_the_system_classes_and_the_mandatory_flow_control() {
+    let server = builder().build();
+    for (api_version, plural, names) in [
+        (
+            "scheduling.k8s.io/v1",
+            "priorityclasses",
+            ["system-cluster-critical", "system-node-critical"],
+        ),
+        (
+            "flowcontrol.apiserver.k8s.io/v1",
+            "prioritylevelconfigurations",
+            ["catch-all", "exempt"],
+        ),
+        (
+            "flowcontrol.apiserver.k8s.io/v1",
+            "flowschemas",
+            ["catch-all", "exempt"],
+        ),
+    ] {
+        let found = server.list(api_version, plural);
+        let found: Vec<&str> = found
+            .iter()
+            .map(|object| object["metadata"]["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(found, names, "{plural}");
+    }
+    // A client that writes them as they are is not rejected.
+    for plural in ["prioritylevelconfigurations", "flowschemas"] {
+        let path = format!("/apis/flowcontrol.apiserver.k8s.io/v1/{plural}/catch-all");
+        let label = json!({"metadata": {"labels": {"a": "b"}}});
+        let stored = get(&server, &path).await.json;
+        assert_eq!(with(&server, "PUT", &path, &stored).await.code, 200);
+        let mut changed = stored;
+        changed["metadata"]["labels"] = label["metadata"]["labels"].clone();
+        changed["spec"]["rules"] = json!([]);
+        changed["spec"]["limited"]["nominalConcurrencyShares"] = json!(7);
+        let refused = with(&server, "PUT", &path, &changed).await.refusal();
+        assert!(
+            refused.contains("spec of 'catch-all' must equal the fixed value"),
+            "{refused}"
+        );
+    }
+}

@@ -73,6 +73,15 @@ async fn a_new_object_starts_with_the_status_of_its_kind() {
         let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": pod("a")["spec"]});
         let spec = match path.rsplit('/').next().unwrap() {
             "services" => json!({"ports": [{"port": 80}]}),
+            "persistentvolumes" => json!({
+                "accessModes": ["ReadWriteOnce"],
+                "capacity": {"storage": "1Gi"},
+                "hostPath": {"path": "/a"},
+            }),
+            "persistentvolumeclaims" => json!({
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            }),
             "deployments" | "replicasets" => {
                 json!({"selector": {"matchLabels": {"a": "b"}}, "template": template})
             }

@@ -1,5 +1,5 @@
-//! `cargo xtask kinds`: generates the tables of kinds, fields, internal types and protobuf messages of Kubernetes. The
-//! embedded server uses the tables of kinds, fields and internal types. The protobuf decoder and encoder use the table
+//! `cargo xtask kinds`: generates the tables of kinds, fields, printer columns, internal types and protobuf
+//! messages of Kubernetes. The embedded server uses the first four. The protobuf decoder and encoder use the table
 //! of messages.
 //!
 //! The tables depend only on Go modules whose versions are fixed in this module, so they are the same on
@@ -10,6 +10,7 @@
 //! versions, and no beta or alpha versions. In Kubernetes, `DefaultAPIResourceConfigSource` in
 //! `pkg/controlplane/instance.go` defines these versions.
 
+mod columns;
 mod corpus;
 mod discovery;
 mod internal;
@@ -48,6 +49,9 @@ const SCHEMA: &str = "crates/apiserver/src/kinds/schema_v1_36.tsv";
 /// Path in the workspace of the generated table of internal types.
 const INTERNAL: &str = "crates/apiserver/src/strategy/internal/v1_36.tsv";
 
+/// Path of the generated table of printer columns, relative to the root of the workspace.
+const COLUMNS: &str = "crates/apiserver/src/columns/v1_36.tsv";
+
 /// Path in the workspace of the generated table of protobuf messages.
 const WIRE: &str = "crates/protobuf/src/table/v1_36.tsv";
 
@@ -76,9 +80,20 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let later = sources_of(LATER_TYPES_VERSION)?;
     let versions = [TYPES_VERSION, LATER_TYPES_VERSION];
     let wire = wire::table(versions, [&sources, &later], &schema)?;
+    let apiserver = download(&format!("k8s.io/apiserver@{TYPES_VERSION}"))?;
+    let modules = columns::Modules {
+        kubernetes: &module,
+        apiserver: &apiserver,
+        types: &sources,
+    };
+    let kind_names = kinds_of(&table);
+    let kind_names = kind_names.iter().filter_map(|kind| kind.rsplit('/').next());
+    let kind_names = kind_names.map(str::to_owned).collect();
+    let columns = columns::table(MODULE, &modules, &kind_names)?;
     let pairs = corpus::lines(&sources, &schema)?;
     apply(mode, root, TABLE, &table)?;
     apply(mode, root, SCHEMA, &schema)?;
+    apply(mode, root, COLUMNS, &columns)?;
     apply(mode, root, WIRE, &wire)?;
     apply(mode, root, INTERNAL, &internal)?;
     match mode {

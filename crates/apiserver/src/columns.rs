@@ -1,16 +1,16 @@
 //! Defines the printer columns of each kind: the columns that `kubectl get` shows.
 //!
 //! Guarantees:
-//! - For the kinds with columns in this module, the names, types, order and priorities match those of
-//!   Kubernetes' printers.
-//! - The kind of a `CustomResourceDefinition` has the definition's columns ([`defined`]).
-//! - Any other kind has the columns Name and Age.
-//!
-//! `kubectl get` shows a column with priority 1 only with `-o wide`.
+//! - The columns and cells of built-in kinds are those of Kubernetes' printers; [`described`] has the columns'
+//!   types, formats, priorities and descriptions.
+//! - A custom kind has the columns of its `CustomResourceDefinition`, or Name and Age ([`defined`]).
 
 mod cell;
+pub(crate) mod cluster;
 pub(crate) mod defined;
+pub(crate) mod described;
 mod path;
+mod pod;
 pub(crate) mod workload;
 
 use jiff::Timestamp;
@@ -19,185 +19,190 @@ use serde_json::{Value, json};
 use crate::object::Object;
 
 use cell::{
-    AGE, NAME, NONE, at, count, joined, labels, list, none_if_empty, number, or, or_none, selector,
-    since, size, string, text, wide,
+    AGE, NAME, NONE, at, column, count, joined, labels, list, none_if_empty, or, or_none, selector,
+    since, size, string,
 };
 
 pub(crate) use cell::Column;
 
-const CREATED_AT: Column = Column {
-    cell_type: "date",
-    ..text("Created At", |it, _| json!(it.text("creationTimestamp")))
-};
+const CREATED_AT: Column = column("Created At", |it, _| json!(it.text("creationTimestamp")));
 
 pub(crate) const ANY: &[Column] = &[NAME, AGE];
 pub(crate) const DATED: &[Column] = &[NAME, CREATED_AT];
 pub(crate) const NAMESPACES: &[Column] =
-    &[NAME, text("Status", |it, _| at(it, "/status/phase")), AGE];
+    &[NAME, column("Status", |it, _| at(it, "/status/phase")), AGE];
 pub(crate) const CONFIG_MAPS: &[Column] = &[
     NAME,
-    text("Data", |it, _| {
+    column("Data", |it, _| {
         json!(size(it, "/data") + size(it, "/binaryData"))
     }),
     AGE,
 ];
 pub(crate) const SECRETS: &[Column] = &[
     NAME,
-    text("Type", |it, _| or(at(it, "/type"), "Opaque")),
-    text("Data", |it, _| json!(size(it, "/data"))),
+    column("Type", |it, _| or(at(it, "/type"), "Opaque")),
+    column("Data", |it, _| json!(size(it, "/data"))),
     AGE,
 ];
 pub(crate) const SERVICES: &[Column] = &[
     NAME,
-    text("Type", |it, _| or(at(it, "/spec/type"), "ClusterIP")),
-    text("Cluster-IP", |it, _| or_none(at(it, "/spec/clusterIP"))),
-    text("External-IP", |it, _| json!(external_ip(it))),
-    text("Port(s)", |it, _| json!(service_ports(it))),
+    column("Type", |it, _| or(at(it, "/spec/type"), "ClusterIP")),
+    column("Cluster-IP", |it, _| or_none(at(it, "/spec/clusterIPs/0"))),
+    column("External-IP", |it, _| json!(external_ip(it))),
+    column("Port(s)", |it, _| json!(service_ports(it))),
     AGE,
-    wide("Selector", |it, _| json!(labels(&at(it, "/spec/selector")))),
+    column("Selector", |it, _| json!(labels(&at(it, "/spec/selector")))),
 ];
 pub(crate) const ENDPOINTS: &[Column] =
-    &[NAME, text("Endpoints", |it, _| json!(endpoints(it))), AGE];
+    &[NAME, column("Endpoints", |it, _| json!(endpoints(it))), AGE];
 pub(crate) const INGRESSES: &[Column] = &[
     NAME,
-    text("Class", |it, _| or_none(at(it, "/spec/ingressClassName"))),
-    text("Hosts", |it, _| json!(hosts(it))),
-    text("Address", |it, _| json!(load_balancers(it))),
-    text("Ports", |it, _| {
+    column("Class", |it, _| or_none(at(it, "/spec/ingressClassName"))),
+    column("Hosts", |it, _| json!(hosts(it))),
+    column("Address", |it, _| json!(load_balancers(it))),
+    column("Ports", |it, _| {
         let tls = size(it, "/spec/tls") > 0;
         json!(if tls { "80, 443" } else { "80" })
     }),
     AGE,
 ];
 pub(crate) const INGRESS_CLASSES: &[Column] = &[
-    NAME,
-    text("Controller", |it, _| at(it, "/spec/controller")),
-    text("Parameters", |it, _| json!(class_parameters(it))),
+    column("Name", |it, _| {
+        json!(default_name(
+            it,
+            &["ingressclass.kubernetes.io/is-default-class"]
+        ))
+    }),
+    column("Controller", |it, _| at(it, "/spec/controller")),
+    column("Parameters", |it, _| json!(class_parameters(it))),
     AGE,
 ];
 pub(crate) const NETWORK_POLICIES: &[Column] = &[
     NAME,
-    text("Pod-Selector", |it, _| {
+    column("Pod-Selector", |it, _| {
         json!(selector(&at(it, "/spec/podSelector")))
     }),
     AGE,
 ];
 pub(crate) const PERSISTENT_VOLUMES: &[Column] = &[
     NAME,
-    text("Capacity", |it, _| at(it, "/spec/capacity/storage")),
-    text("Access Modes", |it, _| {
+    column("Capacity", |it, _| at(it, "/spec/capacity/storage")),
+    column("Access Modes", |it, _| {
         json!(access_modes(it, "/spec/accessModes"))
     }),
-    text("Reclaim Policy", |it, _| {
+    column("Reclaim Policy", |it, _| {
         or(at(it, "/spec/persistentVolumeReclaimPolicy"), "Retain")
     }),
-    text("Status", |it, _| json!(phase(it))),
-    text("Claim", |it, _| json!(claim(it))),
-    text("StorageClass", |it, _| at(it, "/spec/storageClassName")),
+    column("Status", |it, _| json!(phase(it))),
+    column("Claim", |it, _| json!(claim(it))),
+    column("StorageClass", |it, _| at(it, "/spec/storageClassName")),
     VOLUME_ATTRIBUTES_CLASS,
-    text("Reason", |it, _| at(it, "/status/reason")),
+    column("Reason", |it, _| at(it, "/status/reason")),
     AGE,
     VOLUME_MODE,
 ];
 pub(crate) const PERSISTENT_VOLUME_CLAIMS: &[Column] = &[
     NAME,
-    text("Status", |it, _| json!(phase(it))),
-    text("Volume", |it, _| at(it, "/spec/volumeName")),
-    text("Capacity", |it, _| match at(it, "/spec/volumeName") {
+    column("Status", |it, _| json!(phase(it))),
+    column("Volume", |it, _| at(it, "/spec/volumeName")),
+    column("Capacity", |it, _| match at(it, "/spec/volumeName") {
         volume if volume == "" => volume,
         _ => at(it, "/status/capacity/storage"),
     }),
-    text("Access Modes", |it, _| match at(it, "/spec/volumeName") {
+    column("Access Modes", |it, _| match at(it, "/spec/volumeName") {
         volume if volume == "" => volume,
         _ => json!(access_modes(it, "/status/accessModes")),
     }),
-    text("StorageClass", |it, _| at(it, "/spec/storageClassName")),
+    column("StorageClass", |it, _| at(it, "/spec/storageClassName")),
     VOLUME_ATTRIBUTES_CLASS,
     AGE,
     VOLUME_MODE,
 ];
-const VOLUME_ATTRIBUTES_CLASS: Column = text("VolumeAttributesClass", |it, _| {
+const VOLUME_ATTRIBUTES_CLASS: Column = column("VolumeAttributesClass", |it, _| {
     or(at(it, "/spec/volumeAttributesClassName"), "<unset>")
 });
-const VOLUME_MODE: Column = wide("VolumeMode", |it, _| {
+const VOLUME_MODE: Column = column("VolumeMode", |it, _| {
     or(at(it, "/spec/volumeMode"), "Filesystem")
 });
 pub(crate) const STORAGE_CLASSES: &[Column] = &[
-    NAME,
-    text("Provisioner", |it, _| at(it, "/provisioner")),
-    text("ReclaimPolicy", |it, _| {
+    column("Name", |it, _| {
+        let annotations = [
+            "storageclass.kubernetes.io/is-default-class",
+            "storageclass.beta.kubernetes.io/is-default-class",
+        ];
+        json!(default_name(it, &annotations))
+    }),
+    column("Provisioner", |it, _| at(it, "/provisioner")),
+    column("ReclaimPolicy", |it, _| {
         or(at(it, "/reclaimPolicy"), "Delete")
     }),
-    text("VolumeBindingMode", |it, _| {
+    column("VolumeBindingMode", |it, _| {
         or(at(it, "/volumeBindingMode"), "Immediate")
     }),
-    text("AllowVolumeExpansion", |it, _| {
+    column("AllowVolumeExpansion", |it, _| {
         json!(at(it, "/allowVolumeExpansion") == true)
     }),
     AGE,
 ];
 pub(crate) const EVENTS: &[Column] = &[
-    text("Last Seen", |it, now| json!(last_seen(it, now))),
-    text("Type", |it, _| at(it, "/type")),
-    text("Reason", |it, _| at(it, "/reason")),
-    text("Object", |it, _| json!(event_object(it))),
-    wide("Subobject", |it, _| subject(it)["fieldPath"].clone()),
-    wide("Source", |it, _| json!(event_source(it))),
-    text("Message", |it, _| {
+    column("Last Seen", |it, now| json!(last_seen(it, now))),
+    column("Type", |it, _| at(it, "/type")),
+    column("Reason", |it, _| at(it, "/reason")),
+    column("Object", |it, _| json!(event_object(it))),
+    column("Subobject", |it, _| subject(it)["fieldPath"].clone()),
+    column("Source", |it, _| json!(event_source(it))),
+    column("Message", |it, _| {
         json!(either(it, "/message", "/note").as_str().map(str::trim))
     }),
-    wide("First Seen", |it, now| json!(first_seen(it, now))),
-    wide("Count", |it, _| json!(event_count(it))),
-    Column {
-        priority: 1,
-        ..NAME
-    },
+    column("First Seen", |it, now| json!(first_seen(it, now))),
+    column("Count", |it, _| json!(event_count(it))),
+    NAME,
 ];
 pub(crate) const AUTOSCALERS: &[Column] = &[
     NAME,
-    text("Reference", |it, _| {
+    column("Reference", |it, _| {
         let target = |member| string(it, &format!("/spec/scaleTargetRef/{member}"));
         json!(format!("{}/{}", target("kind"), target("name")))
     }),
-    text("Targets", |it, _| json!(targets(it))),
-    text("MinPods", |it, _| match at(it, "/spec/minReplicas") {
+    column("Targets", |it, _| json!(targets(it))),
+    column("MinPods", |it, _| match at(it, "/spec/minReplicas") {
         Value::Number(least) => json!(least.to_string()),
-        _ => json!("1"),
+        _ => json!("<unset>"),
     }),
-    text("MaxPods", |it, _| json!(count(it, "/spec/maxReplicas"))),
-    text("Replicas", |it, _| {
+    column("MaxPods", |it, _| json!(count(it, "/spec/maxReplicas"))),
+    column("Replicas", |it, _| {
         json!(count(it, "/status/currentReplicas"))
     }),
     AGE,
 ];
 pub(crate) const DISRUPTION_BUDGETS: &[Column] = &[
     NAME,
-    text("Min Available", |it, _| {
+    column("Min Available", |it, _| {
         amount(&at(it, "/spec/minAvailable"))
     }),
-    text("Max Unavailable", |it, _| {
+    column("Max Unavailable", |it, _| {
         amount(&at(it, "/spec/maxUnavailable"))
     }),
-    number("Allowed Disruptions", |it, _| {
+    column("Allowed Disruptions", |it, _| {
         json!(count(it, "/status/disruptionsAllowed"))
     }),
     AGE,
 ];
 pub(crate) const LEASES: &[Column] = &[
     NAME,
-    text("Holder", |it, _| at(it, "/spec/holderIdentity")),
+    column("Holder", |it, _| at(it, "/spec/holderIdentity")),
     AGE,
 ];
 pub(crate) const BINDINGS: &[Column] = &[
     NAME,
-    text("Role", |it, _| {
+    column("Role", |it, _| {
         let (kind, name) = (string(it, "/roleRef/kind"), string(it, "/roleRef/name"));
         json!(format!("{kind}/{name}"))
     }),
     AGE,
-    wide("Users", |it, _| json!(subjects(it, "User"))),
-    wide("Groups", |it, _| json!(subjects(it, "Group"))),
-    wide("ServiceAccounts", |it, _| {
+    column("Users", |it, _| json!(subjects(it, "User"))),
+    column("Groups", |it, _| json!(subjects(it, "Group"))),
+    column("ServiceAccounts", |it, _| {
         json!(subjects(it, "ServiceAccount"))
     }),
 ];
@@ -287,6 +292,18 @@ fn hosts(ingress: &Object) -> String {
         return "*".to_owned();
     }
     shortened(&hosts, "...")
+}
+
+/// Returns the name of a class, as in `a (default)` if one of the annotations is `true`.
+fn default_name(class: &Object, annotations: &[&str]) -> String {
+    let name = class.text("name");
+    let set = class.meta("annotations");
+    let is_default = |key: &&str| set.is_some_and(|set| set[*key] == "true");
+    if annotations.iter().any(is_default) {
+        format!("{name} (default)")
+    } else {
+        name.to_owned()
+    }
 }
 
 fn class_parameters(class: &Object) -> String {
@@ -393,29 +410,52 @@ fn event_count(event: &Object) -> i64 {
 /// Returns the metrics of a `HorizontalPodAutoscaler` as text, such as `cpu: 20%/50%`.
 fn targets(autoscaler: &Object) -> String {
     let metrics = list(autoscaler, "/spec/metrics");
-    let current = list(autoscaler, "/status/currentMetrics");
-    let shown = metrics.iter().enumerate().map(|(nth, metric)| {
-        let name = metric["resource"]["name"].as_str().unwrap_or_default();
-        let target = &metric["resource"]["target"];
-        let measured = current.get(nth).map(|it| it["resource"]["current"].clone());
-        let measured = measured.unwrap_or_default();
-        let share = |value: &Value| value.as_i64().map(|percent| format!("{percent}%"));
-        let unknown = || "<unknown>".to_owned();
-        if let Some(wanted) = share(&target["averageUtilization"]) {
-            let is = share(&measured["averageUtilization"]).unwrap_or_else(unknown);
-            return format!("{name}: {is}/{wanted}");
-        }
-        let Some(wanted) = target["averageValue"].as_str() else {
-            return unknown();
-        };
-        let is = measured["averageValue"].as_str().map(str::to_owned);
-        format!("{name}: {}/{wanted}", is.unwrap_or_else(unknown))
-    });
-    let shown: Vec<String> = shown.collect();
+    let measured = list(autoscaler, "/status/currentMetrics");
+    let shown = metrics.iter().enumerate();
+    let shown: Vec<String> = shown
+        .map(|(nth, metric)| target(metric, measured.get(nth).unwrap_or(&Value::Null)))
+        .collect();
     match shown.as_slice() {
         [] => NONE.to_owned(),
         [a, b, rest @ ..] if !rest.is_empty() => format!("{a}, {b} + {} more...", rest.len()),
         few => few.join(", "),
+    }
+}
+
+/// Returns the measured value and the target of a metric of a `HorizontalPodAutoscaler`.
+fn target(metric: &Value, measured: &Value) -> String {
+    let (member, of_resource) = match metric["type"].as_str() {
+        Some("External") => ("external", false),
+        Some("Object") => ("object", false),
+        Some("Pods") => ("pods", false),
+        Some("Resource") => ("resource", true),
+        Some("ContainerResource") => ("containerResource", true),
+        _ => return "<unknown type>".to_owned(),
+    };
+    let (target, current) = (&metric[member]["target"], &measured[member]["current"]);
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let percent = |value: &Value| value.as_i64().map(|percent| format!("{percent}%"));
+    let or_unknown = |value: Option<String>| value.unwrap_or_else(|| "<unknown>".to_owned());
+    let name = metric[member]["name"].as_str().unwrap_or_default();
+    match (text(&target["averageValue"]), of_resource) {
+        (Some(average), _) => {
+            let is = or_unknown(text(&current["averageValue"]));
+            match member {
+                "pods" => format!("{is}/{average}"),
+                _ if of_resource => format!("{name}: {is}/{average}"),
+                _ => format!("{is}/{average} (avg)"),
+            }
+        }
+        (None, true) => {
+            let wanted = percent(&target["averageUtilization"]);
+            let wanted = wanted.unwrap_or_else(|| "<auto>".to_owned());
+            let is = or_unknown(percent(&current["averageUtilization"]));
+            format!("{name}: {is}/{wanted}")
+        }
+        (None, false) => {
+            let is = or_unknown(text(&current["value"]));
+            format!("{is}/{}", text(&target["value"]).unwrap_or_default())
+        }
     }
 }
 

@@ -193,7 +193,7 @@ impl Strategy {
         returns_deleted: false,
         stored_at: None,
         fields: FieldTable::NONE,
-        columns: columns::ANY,
+        columns: columns::DATED,
         hooks: Hooks::NONE,
     };
 

@@ -1,7 +1,7 @@
 //! Writes objects as rows of a `meta.k8s.io/v1` table, which `kubectl get` prints.
 //!
 //! Guarantees:
-//! - every kind has at least the columns Name and Age, and common kinds have Kubernetes' columns;
+//! - the columns of each kind are those of Kubernetes;
 //! - a cell that can't be computed is empty, and never causes an error.
 //!
 //! The `columns` module computes the cells.
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::clock::Clock;
 use crate::columns::Column;
 use crate::columns::defined::{self, DefinedColumn, NAME_DESCRIPTION};
+use crate::columns::described;
 use crate::negotiate::IncludeObject;
 use crate::object::Object;
 use crate::resource::Resource;
@@ -19,8 +20,9 @@ use crate::storage::Entry;
 
 /// Writes the objects of one kind as rows of a `meta.k8s.io/v1` table.
 pub(crate) struct Table {
+    kind: String,
     columns: &'static [Column],
-    /// The columns after Name, if a definition adds the kind; replaces `columns`.
+    /// The columns after Name of a custom kind; replaces `columns`.
     defined: Vec<DefinedColumn>,
     type_meta: String,
     /// Source of the current time, from which ages are computed.
@@ -30,6 +32,7 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(resource: &Resource, clock: Clock) -> Table {
         Table {
+            kind: resource.kind.kind.clone(),
             columns: resource.strategy.columns,
             defined: defined::of(&resource.kind),
             type_meta: resource.type_meta.clone(),
@@ -44,18 +47,7 @@ impl Table {
             let defined = self.defined.iter().map(DefinedColumn::definition);
             return std::iter::once(name).chain(defined).collect();
         }
-        self.columns
-            .iter()
-            .map(|column| {
-                json!({
-                    "name": column.name,
-                    "type": column.cell_type,
-                    "format": if column.name == "Name" { "name" } else { "" },
-                    "description": column.name,
-                    "priority": column.priority,
-                })
-            })
-            .collect()
+        described::definitions(&self.kind)
     }
 
     /// Returns the cells of an empty object, as in the row of a bookmark event.

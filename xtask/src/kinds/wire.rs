@@ -117,6 +117,18 @@ pub(super) struct Sources {
     pub(super) modules: Vec<(&'static str, PathBuf)>,
 }
 
+// === impl Sources ===
+
+impl Sources {
+    /// Returns the folder of a module.
+    pub(super) fn folder(&self, module: &str) -> Result<&Path> {
+        let mut modules = self.modules.iter();
+        let found = modules.find(|(name, _)| *name == module);
+        let (_, folder) = found.with_context(|| format!("{module} is not one of the modules"))?;
+        Ok(folder)
+    }
+}
+
 /// The messages of all proto files, and the Go packages that define the same types.
 #[derive(Default)]
 struct Library {

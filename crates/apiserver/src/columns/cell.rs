@@ -8,43 +8,24 @@ use serde_json::{Value, json};
 use crate::object::Object;
 
 /// A printer column, whose `cell` computes the value for an object at the given time.
+///
+/// The table of columns ([`described`](super::described)) has its type, format, priority and description.
 #[derive(Debug)]
 pub(crate) struct Column {
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "a test compares it with the table")
+    )]
     pub(crate) name: &'static str,
-    pub(crate) cell_type: &'static str,
-    pub(crate) priority: u8,
     pub(crate) cell: fn(&Object, Timestamp) -> Value,
 }
 
-pub(super) const fn text(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Column {
-    Column {
-        name,
-        cell_type: "string",
-        priority: 0,
-        cell,
-    }
+pub(super) const fn column(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Column {
+    Column { name, cell }
 }
 
-pub(super) const fn number(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Column {
-    Column {
-        name,
-        cell_type: "integer",
-        priority: 0,
-        cell,
-    }
-}
-
-pub(super) const fn wide(name: &'static str, cell: fn(&Object, Timestamp) -> Value) -> Column {
-    Column {
-        name,
-        cell_type: "string",
-        priority: 1,
-        cell,
-    }
-}
-
-pub(super) const NAME: Column = text("Name", |object, _| json!(object.text("name")));
-pub(super) const AGE: Column = text("Age", |object, now| json!(age(object, now)));
+pub(super) const NAME: Column = column("Name", |object, _| json!(object.text("name")));
+pub(super) const AGE: Column = column("Age", |object, now| json!(age(object, now)));
 
 /// Text that most columns show if an object has no value for the column.
 pub(super) const NONE: &str = "<none>";

@@ -1,4 +1,4 @@
-//! Defines the printer columns of a `CustomResourceDefinition`.
+//! Defines the printer columns of custom kinds, from their `CustomResourceDefinition` if there is one.
 //!
 //! Guarantees: the columns and cells are those of Kubernetes' `tableconvertor`. A cell whose path selects nothing, or
 //! a value of another type, is null.
@@ -23,7 +23,7 @@ pub(crate) struct DefinedColumn {
     path: Option<JsonPath>,
 }
 
-/// Returns the printer columns of a kind after the column Name; none if no definition adds the kind.
+/// Returns the printer columns of a custom kind after the column Name; none for a built-in kind.
 pub(crate) fn of(kind: &Kind) -> Vec<DefinedColumn> {
     let age = PrinterColumn {
         name: "Age".to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn of(kind: &Kind) -> Vec<DefinedColumn> {
         json_path: ".metadata.creationTimestamp".to_owned(),
     };
     let columns = match &*kind.columns {
-        _ if kind.definition.is_none() => return Vec::new(),
+        _ if !kind.custom => return Vec::new(),
         [] => vec![age],
         columns => columns.to_vec(),
     };

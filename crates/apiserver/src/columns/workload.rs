@@ -1,45 +1,67 @@
 //! Defines the printer columns of pods, of the workloads that create pods, and of nodes.
 //!
-//! Guarantees: names, types, order and priorities match Kubernetes' printers. `kubectl get` shows a column
-//! with priority 1 only with `-o wide`.
+//! Guarantees: order and cells match Kubernetes' printers.
+
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::cell::{
-    AGE, Column, NAME, NONE, at, count, desired, human_duration, joined, labels, list,
-    none_if_empty, number, or_none, selector, since, size, string, text, wide,
+    AGE, Column, NAME, NONE, at, column, count, desired, human_duration, joined, labels, list,
+    none_if_empty, or_none, selector, since, size, string,
 };
+use super::pod::PodState;
 use crate::object::Object;
 
-const CONTAINERS: Column = wide("Containers", |it, _| {
+const CONTAINERS: Column = column("Containers", |it, _| {
     json!(joined(&containers(it), "/name"))
 });
-const IMAGES: Column = wide("Images", |it, _| json!(joined(&containers(it), "/image")));
-const SELECTOR: Column = wide("Selector", |it, _| {
+const IMAGES: Column = column("Images", |it, _| json!(joined(&containers(it), "/image")));
+const SELECTOR: Column = column("Selector", |it, _| {
     json!(selector(&at(it, "/spec/selector")))
 });
 
 pub(crate) const PODS: &[Column] = &[
     NAME,
-    text("Ready", |pod, _| json!(ready_containers(pod))),
-    text("Status", |pod, _| json!(pod_status(pod))),
-    text("Restarts", |pod, now| json!(restarts(pod, now))),
+    column("Ready", |pod, _| json!(PodState::of(pod).ready())),
+    column("Status", |pod, _| json!(PodState::of(pod).reason)),
+    column("Restarts", |pod, now| {
+        json!(PodState::of(pod).restarts(now))
+    }),
     AGE,
-    wide("IP", |pod, _| or_none(at(pod, "/status/podIP"))),
-    wide("Node", |pod, _| or_none(at(pod, "/spec/nodeName"))),
-    wide("Nominated Node", |pod, _| {
+    column("IP", |pod, _| or_none(at(pod, "/status/podIPs/0/ip"))),
+    column("Node", |pod, _| or_none(at(pod, "/spec/nodeName"))),
+    column("Nominated Node", |pod, _| {
         or_none(at(pod, "/status/nominatedNodeName"))
     }),
-    wide("Readiness Gates", |pod, _| json!(readiness_gates(pod))),
+    column("Readiness Gates", |pod, _| json!(readiness_gates(pod))),
+];
+pub(crate) const POD_TEMPLATES: &[Column] = &[
+    NAME,
+    column("Containers", |it, _| {
+        json!(joined(&list(it, "/template/spec/containers"), "/name"))
+    }),
+    column("Images", |it, _| {
+        json!(joined(&list(it, "/template/spec/containers"), "/image"))
+    }),
+    column("Pod Labels", |it, _| {
+        json!(labels(&at(it, "/template/metadata/labels")))
+    }),
+];
+pub(crate) const CONTROLLER_REVISIONS: &[Column] = &[
+    NAME,
+    column("Controller", |it, _| json!(controller(it))),
+    column("Revision", |it, _| json!(count(it, "/revision"))),
+    AGE,
 ];
 pub(crate) const DEPLOYMENTS: &[Column] = &[
     NAME,
-    text("Ready", |it, _| json!(ready_of_desired(it))),
-    text("Up-to-date", |it, _| {
+    column("Ready", |it, _| json!(ready_of_desired(it))),
+    column("Up-to-date", |it, _| {
         json!(count(it, "/status/updatedReplicas"))
     }),
-    text("Available", |it, _| {
+    column("Available", |it, _| {
         json!(count(it, "/status/availableReplicas"))
     }),
     AGE,
@@ -49,9 +71,9 @@ pub(crate) const DEPLOYMENTS: &[Column] = &[
 ];
 pub(crate) const REPLICA_SETS: &[Column] = &[
     NAME,
-    number("Desired", |it, _| json!(desired(it))),
-    number("Current", |it, _| json!(count(it, "/status/replicas"))),
-    number("Ready", |it, _| json!(count(it, "/status/readyReplicas"))),
+    column("Desired", |it, _| json!(desired(it))),
+    column("Current", |it, _| json!(count(it, "/status/replicas"))),
+    column("Ready", |it, _| json!(count(it, "/status/readyReplicas"))),
     AGE,
     CONTAINERS,
     IMAGES,
@@ -59,37 +81,37 @@ pub(crate) const REPLICA_SETS: &[Column] = &[
 ];
 pub(crate) const REPLICATION_CONTROLLERS: &[Column] = &[
     NAME,
-    number("Desired", |it, _| json!(desired(it))),
-    number("Current", |it, _| json!(count(it, "/status/replicas"))),
-    number("Ready", |it, _| json!(count(it, "/status/readyReplicas"))),
+    column("Desired", |it, _| json!(desired(it))),
+    column("Current", |it, _| json!(count(it, "/status/replicas"))),
+    column("Ready", |it, _| json!(count(it, "/status/readyReplicas"))),
     AGE,
     CONTAINERS,
     IMAGES,
-    wide("Selector", |it, _| json!(labels(&at(it, "/spec/selector")))),
+    column("Selector", |it, _| json!(labels(&at(it, "/spec/selector")))),
 ];
 pub(crate) const STATEFUL_SETS: &[Column] = &[
     NAME,
-    text("Ready", |it, _| json!(ready_of_desired(it))),
+    column("Ready", |it, _| json!(ready_of_desired(it))),
     AGE,
     CONTAINERS,
     IMAGES,
 ];
 pub(crate) const DAEMON_SETS: &[Column] = &[
     NAME,
-    number("Desired", |it, _| {
+    column("Desired", |it, _| {
         json!(count(it, "/status/desiredNumberScheduled"))
     }),
-    number("Current", |it, _| {
+    column("Current", |it, _| {
         json!(count(it, "/status/currentNumberScheduled"))
     }),
-    number("Ready", |it, _| json!(count(it, "/status/numberReady"))),
-    number("Up-to-date", |it, _| {
+    column("Ready", |it, _| json!(count(it, "/status/numberReady"))),
+    column("Up-to-date", |it, _| {
         json!(count(it, "/status/updatedNumberScheduled"))
     }),
-    number("Available", |it, _| {
+    column("Available", |it, _| {
         json!(count(it, "/status/numberAvailable"))
     }),
-    text("Node Selector", |it, _| {
+    column("Node Selector", |it, _| {
         json!(labels(&at(it, "/spec/template/spec/nodeSelector")))
     }),
     AGE,
@@ -99,9 +121,9 @@ pub(crate) const DAEMON_SETS: &[Column] = &[
 ];
 pub(crate) const JOBS: &[Column] = &[
     NAME,
-    text("Status", |job, _| json!(job_status(job))),
-    text("Completions", |job, _| json!(completions(job))),
-    text("Duration", |job, now| json!(job_duration(job, now))),
+    column("Status", |job, _| json!(job_status(job))),
+    column("Completions", |job, _| json!(completions(job))),
+    column("Duration", |job, now| json!(job_duration(job, now))),
     AGE,
     CONTAINERS,
     IMAGES,
@@ -109,39 +131,36 @@ pub(crate) const JOBS: &[Column] = &[
 ];
 pub(crate) const CRON_JOBS: &[Column] = &[
     NAME,
-    text("Schedule", |it, _| at(it, "/spec/schedule")),
-    text("Timezone", |it, _| or_none(at(it, "/spec/timeZone"))),
-    Column {
-        cell_type: "boolean",
-        ..text("Suspend", |it, _| {
-            let suspended = at(it, "/spec/suspend") == true;
-            json!(if suspended { "True" } else { "False" })
-        })
-    },
-    number("Active", |it, _| json!(size(it, "/status/active"))),
-    text("Last Schedule", |it, now| {
+    column("Schedule", |it, _| at(it, "/spec/schedule")),
+    column("Timezone", |it, _| or_none(at(it, "/spec/timeZone"))),
+    column("Suspend", |it, _| {
+        let suspended = at(it, "/spec/suspend") == true;
+        json!(if suspended { "True" } else { "False" })
+    }),
+    column("Active", |it, _| json!(size(it, "/status/active"))),
+    column("Last Schedule", |it, now| {
         json!(since(&at(it, "/status/lastScheduleTime"), now, NONE))
     }),
     AGE,
     CONTAINERS,
     IMAGES,
-    wide("Selector", |it, _| {
+    column("Selector", |it, _| {
         json!(selector(&at(it, "/spec/jobTemplate/spec/selector")))
     }),
 ];
 pub(crate) const NODES: &[Column] = &[
     NAME,
-    text("Status", |node, _| json!(node_status(node))),
-    text("Roles", |node, _| json!(node_roles(node))),
+    column("Status", |node, _| json!(node_status(node))),
+    column("Roles", |node, _| json!(node_roles(node))),
     AGE,
-    text("Version", |node, _| {
+    column("Version", |node, _| {
         at(node, "/status/nodeInfo/kubeletVersion")
     }),
-    wide("Internal-IP", |it, _| json!(node_address(it, "InternalIP"))),
-    wide("External-IP", |it, _| json!(node_address(it, "ExternalIP"))),
-    wide("OS-Image", |it, _| unknown(it, "osImage")),
-    wide("Kernel-Version", |it, _| unknown(it, "kernelVersion")),
-    wide("Container-Runtime", |it, _| {
+    column("Internal-IP", |it, _| json!(node_address(it, "InternalIP"))),
+    column("External-IP", |it, _| json!(node_address(it, "ExternalIP"))),
+    column("OS-Image", |it, _| unknown(it, "osImage")),
+    column("Kernel-Version", |it, _| json!(kernel(it))),
+    column("Container-Runtime", |it, _| {
         unknown(it, "containerRuntimeVersion")
     }),
 ];
@@ -229,80 +248,6 @@ fn unknown(node: &Object, member: &str) -> Value {
     }
 }
 
-fn container_statuses(pod: &Object) -> Vec<Value> {
-    at(pod, "/status/containerStatuses")
-        .as_array()
-        .cloned()
-        .unwrap_or_default()
-}
-
-fn ready_containers(pod: &Object) -> String {
-    let all = at(pod, "/spec/containers").as_array().map_or(0, Vec::len);
-    let ready = container_statuses(pod)
-        .iter()
-        .filter(|status| status["ready"] == true)
-        .count();
-    format!("{ready}/{all}")
-}
-
-/// Returns the number of container restarts, as in `3 (5m ago)`.
-///
-/// The text in parentheses is the time since a container last terminated. The text is omitted if this time is
-/// unknown.
-fn restarts(pod: &Object, now: Timestamp) -> String {
-    let statuses = container_statuses(pod);
-    let times: i64 = statuses
-        .iter()
-        .filter_map(|status| status["restartCount"].as_i64())
-        .sum();
-    let ends = statuses.iter().filter_map(|status| {
-        let end = status["lastState"]["terminated"]["finishedAt"].as_str()?;
-        end.parse::<Timestamp>().ok()
-    });
-    match ends.max().filter(|_| times > 0) {
-        Some(end) => {
-            let ago = human_duration(now.as_second() - end.as_second());
-            format!("{times} ({ago} ago)")
-        }
-        None => times.to_string(),
-    }
-}
-
-/// Returns the status of a pod as `kubectl get` shows it.
-fn pod_status(pod: &Object) -> String {
-    let phase = string(pod, "/status/phase");
-    let has_ended = phase == "Succeeded" || phase == "Failed";
-    if pod.is_deleting() && !has_ended {
-        return "Terminating".to_owned();
-    }
-    let statuses = container_statuses(pod);
-    let is_up = |it: &Value| it["ready"] == true && it["state"]["running"].is_object();
-    let told = statuses.iter().find_map(container_reason);
-    match told {
-        // The phase is shown if one container has completed and another one is running.
-        Some(reason) if reason == "Completed" && statuses.iter().any(is_up) => phase,
-        Some(reason) => reason,
-        None => [string(pod, "/status/reason"), phase]
-            .into_iter()
-            .find(|text| !text.is_empty())
-            .unwrap_or_else(|| "Unknown".to_owned()),
-    }
-}
-
-fn container_reason(status: &Value) -> Option<String> {
-    let of = |state: &str| status["state"][state]["reason"].as_str();
-    let told = of("waiting").or_else(|| of("terminated"));
-    if let Some(reason) = told.filter(|reason| !reason.is_empty()) {
-        return Some(reason.to_owned());
-    }
-    let ended = &status["state"]["terminated"];
-    match (ended["signal"].as_i64(), ended["exitCode"].as_i64()) {
-        (Some(signal), _) if signal != 0 => Some(format!("Signal:{signal}")),
-        (_, Some(code)) => Some(format!("ExitCode:{code}")),
-        _ => None,
-    }
-}
-
 fn node_status(node: &Object) -> String {
     let conditions = at(node, "/status/conditions");
     let ready = conditions
@@ -322,16 +267,39 @@ fn node_status(node: &Object) -> String {
     )
 }
 
+/// Returns the version of a node's kernel with the architecture, such as `6.1.0 (amd64)`.
+fn kernel(node: &Object) -> String {
+    let version = unknown(node, "kernelVersion");
+    let version = version.as_str().unwrap_or_default();
+    match string(node, "/status/nodeInfo/architecture").as_str() {
+        "" => version.to_owned(),
+        architecture => format!("{version} ({architecture})"),
+    }
+}
+
 fn node_roles(node: &Object) -> String {
     let labels = node.meta("labels").and_then(Value::as_object);
-    let roles: Vec<&str> = labels
-        .into_iter()
-        .flat_map(serde_json::Map::keys)
-        .filter_map(|label| label.strip_prefix("node-role.kubernetes.io/"))
-        .collect();
-    if roles.is_empty() {
-        "<none>".to_owned()
-    } else {
-        roles.join(",")
-    }
+    let role = |(label, value): (&String, &Value)| match label.as_str() {
+        "kubernetes.io/role" => value.as_str().map(str::to_owned),
+        label => label
+            .strip_prefix("node-role.kubernetes.io/")
+            .map(str::to_owned),
+    };
+    let roles = labels.into_iter().flatten().filter_map(role);
+    let roles: BTreeSet<String> = roles.filter(|role| !role.is_empty()).collect();
+    none_if_empty(roles.into_iter().collect::<Vec<_>>().join(","))
+}
+
+fn controller(revision: &Object) -> String {
+    let owners = revision.meta("ownerReferences").and_then(Value::as_array);
+    let mut owners = owners.into_iter().flatten();
+    let Some(owner) = owners.find(|owner| owner["controller"] == true) else {
+        return NONE.to_owned();
+    };
+    let part = |member: &str| owner[member].as_str().unwrap_or_default();
+    let kind = match part("apiVersion").split_once('/') {
+        Some((group, _)) => format!("{}.{group}", part("kind")),
+        None => part("kind").to_owned(),
+    };
+    format!("{}/{}", kind.to_lowercase(), part("name"))
 }

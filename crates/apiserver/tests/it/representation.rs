@@ -28,7 +28,7 @@ async fn a_list_is_returned_as_a_table_with_the_columns_of_its_kind() {
     let mut running = pod("a");
     running["status"] = json!({
         "phase": "Running",
-        "containerStatuses": [{"ready": true, "restartCount": 2}],
+        "containerStatuses": [{"ready": true, "restartCount": 2, "state": {"running": {}}}],
     });
     let server = builder()
         .seed([

@@ -104,12 +104,15 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let heads = |table| rows(table).filter(|row| !row.starts_with('\t')).count();
     let (definitions, messages) = (heads(&schema), heads(&wire));
     let structs = heads(&internal);
+    let described = rows(&columns)
+        .filter(|row| !row.starts_with(['\t', '=']))
+        .count();
     let relation = match mode {
         Mode::Write => "of",
         Mode::Check => "as in",
     };
     Ok(format!(
-        "{TABLE}: {kinds} kinds {relation} {MODULE}\n{SCHEMA}: {definitions} definitions {relation} {MODULE}\n{WIRE}: {messages} messages {relation} {TYPES_VERSION}\n{INTERNAL}: {structs} types {relation} {MODULE}\n{CORPUS}: {} pairs {relation} {TYPES_VERSION}",
+        "{TABLE}: {kinds} kinds {relation} {MODULE}\n{SCHEMA}: {definitions} definitions {relation} {MODULE}\n{COLUMNS}: {described} kinds {relation} {MODULE}\n{WIRE}: {messages} messages {relation} {TYPES_VERSION}\n{INTERNAL}: {structs} types {relation} {MODULE}\n{CORPUS}: {} pairs {relation} {TYPES_VERSION}",
         pairs.lines().count()
     ))
 }

@@ -10,6 +10,7 @@
 //!   `--runtime-config`.
 
 mod deprecation;
+pub(crate) mod priority;
 pub(crate) mod schema;
 pub(crate) mod version;
 
@@ -77,8 +78,7 @@ pub struct Kind {
     pub preferred: bool,
     /// Whether the kind is a custom kind, which the user of the server added. `false` for a built-in kind.
     pub custom: bool,
-    /// The `storageVersionHash` of the kind in discovery. `None` for a custom kind except in its storage
-    /// version, and for a kind whose objects are not stored.
+    /// The `storageVersionHash` in discovery. `None` if no object is stored in the kind's version.
     pub(crate) storage_version_hash: Option<String>,
     /// State of the `CustomResourceDefinition` that adds the kind; `None` if no definition adds the kind.
     pub(crate) definition: Option<DefinitionState>,

@@ -47,7 +47,8 @@
 //! Direct calls such as [`Server::create`] are not requests, and store fields of any name and, outside `metadata`,
 //! values of any type, so that a test can have an object that its client can't decode.
 //! The next write of such an object by a client removes the unknown fields, and fails if a type is wrong.
-//! `/openapi/v3` describes the fields as far as `kubectl` needs them.
+//! `/openapi/v3` and `/openapi/v2` describe the fields as far as `kubectl` needs them, without descriptions.
+//! `/metrics` has the number of stored objects per resource.
 //!
 //! # Custom resources
 //!
@@ -249,6 +250,7 @@ mod fault;
 
 // The state shared by all requests, the durability of writes, and writes of many objects.
 mod definition;
+mod published;
 mod shared;
 mod group_commit;
 mod long_write;

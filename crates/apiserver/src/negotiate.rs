@@ -39,6 +39,12 @@ const STREAMED: [&str; 2] = [
 /// Start of the subtypes of OpenAPI documents in protobuf.
 const OPENAPI_PROTOBUF: &str = "com.github.proto-openapi.spec.v";
 
+/// Media type of the document at `/openapi/v2` in protobuf, without `application/`.
+const OPENAPI_V2_PROTOBUF: &str = "com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// The same in requests of older clients, and of client-go.
+const OPENAPI_V2_OLD_PROTOBUF: &str = "com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
 /// API group of metadata and tables.
 const META: &str = "meta.k8s.io";
 
@@ -361,6 +367,24 @@ pub(crate) fn accepts_openapi(headers: &HeaderMap) -> bool {
         || clauses(&accept).iter().any(|clause| {
             clause.accepts("application", "json") || clause.sub_type.starts_with(OPENAPI_PROTOBUF)
         })
+}
+
+/// Returns the encoding of the document at `/openapi/v2`, or `None` if the client accepts neither.
+pub(crate) fn openapi_v2_in(headers: &HeaderMap) -> Option<Encoding> {
+    let accept = accept(headers);
+    if accept.is_empty() {
+        return Some(Encoding::Json);
+    }
+    let encodings = [
+        ("json", Encoding::Json),
+        (OPENAPI_V2_OLD_PROTOBUF, Encoding::Protobuf),
+        (OPENAPI_V2_PROTOBUF, Encoding::Protobuf),
+    ];
+    clauses(&accept).iter().find_map(|clause| {
+        let mut encodings = encodings.iter();
+        let found = encodings.find(|(sub_type, _)| clause.accepts("application", sub_type));
+        found.map(|(_, encoding)| *encoding)
+    })
 }
 
 /// Returns the media type of a request body, in lower case and without parameters.

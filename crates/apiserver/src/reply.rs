@@ -19,6 +19,8 @@ pub(crate) struct Reply {
     pub(crate) revision: Option<u64>,
     /// Empty for a response without a body.
     pub(crate) content_type: &'static str,
+    /// The value of the header `ETag` of a document that clients keep.
+    pub(crate) etag: Option<String>,
 }
 
 impl Reply {
@@ -28,6 +30,7 @@ impl Reply {
             body,
             revision,
             content_type: "application/json",
+            etag: None,
         }
     }
 

@@ -61,6 +61,8 @@ pub(crate) enum Destination {
     /// `/`: the list of served paths.
     Root,
     Version,
+    /// `/metrics`: the number of stored objects per resource.
+    Metrics,
     Health,
     /// `/openapi/v3`: the list of OpenAPI documents.
     OpenApi,
@@ -70,7 +72,7 @@ pub(crate) enum Destination {
     OpenApiOf(String, String),
     /// A path below `/openapi/v3` that names no document.
     OpenApiNowhere,
-    /// `/openapi/v2`, which the server does not serve.
+    /// `/openapi/v2`: the OpenAPI document of all groups.
     OpenApiV2,
     /// A path below a built-in API group that does not name a served resource: a 404 `Status`.
     Unknown,
@@ -216,6 +218,7 @@ impl Destination {
             }
             ["api" | "apis", ..] => Destination::Unknown,
             ["version"] => Destination::Version,
+            ["metrics"] if !ends_with_slash => Destination::Metrics,
             ["openapi", "v3"] => Destination::OpenApi,
             ["openapi", "v3", "api", version] => {
                 Destination::OpenApiOf(String::new(), (*version).to_owned())

@@ -260,8 +260,12 @@ fn within_bounds(
 ///
 /// The body of an error response is a `Status` object in the format `encoding`.
 fn respond(answer: Result<Reply, ApiError>, encoding: Encoding) -> Response<Body> {
+    let mut etag = None;
     let (code, content_type, body, retry_after) = match answer {
-        Ok(reply) => (reply.code, reply.content_type, reply.body, None),
+        Ok(reply) => {
+            etag = reply.etag;
+            (reply.code, reply.content_type, reply.body, None)
+        }
         Err(error) => {
             let status = error.status();
             let code =
@@ -293,6 +297,10 @@ fn respond(answer: Result<Reply, ApiError>, encoding: Encoding) -> Response<Body
         header::CACHE_CONTROL,
         HeaderValue::from_static("no-cache, private"),
     );
+    if let Some(Ok(etag)) = etag.map(HeaderValue::try_from) {
+        headers.insert(header::ETAG, etag);
+        headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    }
     if let Some(seconds) = retry_after {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -20,6 +20,7 @@ use crate::body_limit::BodyLimit;
 use crate::clock::Clock;
 use crate::definition::{Definition, Names};
 use crate::fault::Switchboard;
+use crate::published::Publication;
 use crate::request_log::Recorder;
 use crate::resource::{Builtin, CollectionId, Defined, Registry, Resource};
 use crate::response_budget::ResponseBudget;
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) builtin: Builtin,
     /// The names of all definitions. Lock order: `names` before `state`.
     pub(crate) names: Mutex<NamesInUse>,
+    /// The document at `/openapi/v2`. Lock order: `openapi` before `state`.
+    pub(crate) openapi: Publication,
     pub(crate) settings: Settings,
     pub(crate) gate: Arc<Gate>,
     pub(crate) faults: Switchboard,
@@ -124,6 +127,7 @@ impl Shared {
             builtin: registry.builtin(),
             registry: RwLock::new(Arc::new(registry)),
             names: Mutex::default(),
+            openapi: Publication::default(),
             settings,
             gate: Arc::new(Gate::new()),
             faults: Switchboard::new(seed, Arc::clone(&requests)),

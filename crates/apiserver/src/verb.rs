@@ -17,6 +17,7 @@ pub(crate) mod discovery;
 mod document;
 pub(crate) mod get;
 pub(crate) mod list;
+mod metrics;
 pub(crate) mod namespace;
 pub(crate) mod namespace_content;
 pub(crate) mod openapi;

@@ -25,6 +25,10 @@ struct Definition {
     properties: BTreeMap<String, Property>,
     #[serde(rename = "type")]
     value: Option<String>,
+    #[serde(default)]
+    format: String,
+    #[serde(default)]
+    required: Vec<String>,
     #[serde(default, rename = "x-kubernetes-group-version-kind")]
     kinds: Vec<GroupVersionKind>,
 }
@@ -42,6 +46,8 @@ struct Property {
     reference: Option<String>,
     #[serde(rename = "type")]
     value: Option<String>,
+    #[serde(default)]
+    format: String,
     items: Option<Box<Property>>,
     #[serde(rename = "additionalProperties")]
     members: Option<Box<Property>>,
@@ -78,9 +84,15 @@ pub(super) fn table(module: &str, text: &str, served: &BTreeSet<String>) -> Resu
             write!(table, "\t{kind}").expect("writing to a String does not fail");
         }
         table.push('\n');
-        for (field, property) in &document.definition(name)?.properties {
+        let definition = document.definition(name)?;
+        for (field, property) in &definition.properties {
+            let head = if definition.required.contains(field) {
+                format!("{field}!")
+            } else {
+                field.clone()
+            };
             let row = document
-                .row(field, property)
+                .row(&head, property)
                 .with_context(|| format!("{name}.{field}"))?;
             writeln!(table, "\t{row}").expect("writing to a String does not fail");
         }
@@ -92,9 +104,17 @@ fn header(module: &str) -> String {
     format!(
         "# Written by `cargo xtask kinds` from {module} (api/openapi-spec/swagger.json); do not edit.\n\
          # A line that starts with a name is a definition, with the kinds it describes as apiVersion/Kind; tabs between the columns.\n\
-         # Lines that start with a tab are its fields: name, type, patch strategies, merge key; empty columns at the end are left out.\n\
-         # Types are a scalar's, `any`, or a definition's name; `[]` before them makes a list, `{{}}` a map from strings.\n"
+         # Lines that start with a tab are its fields: name, type, patch strategies, merge key; empty columns at the end are left out. A required name ends with `!`.\n\
+         # Types are a scalar's with its format, `any`, or a definition's name; `[]` before them makes a list, `{{}}` a map from strings.\n"
     )
+}
+
+/// Returns a scalar type with its format, such as `string:date-time`.
+fn with_format(scalar: &str, format: &str) -> String {
+    if format.is_empty() {
+        return scalar.to_owned();
+    }
+    format!("{scalar}:{format}")
 }
 
 impl GroupVersionKind {
@@ -143,7 +163,7 @@ impl Document {
         if let Some(name) = property.reference() {
             let definition = self.definition(name)?;
             return Ok(match &definition.value {
-                Some(scalar) if definition.is_scalar() => scalar.clone(),
+                Some(scalar) if definition.is_scalar() => with_format(scalar, &definition.format),
                 _ => name.to_owned(),
             });
         }
@@ -158,7 +178,7 @@ impl Document {
                     format!("{{}}{}", self.value_type(members)?)
                 }
                 (Some(scalar @ ("string" | "integer" | "number" | "boolean")), None, None) => {
-                    scalar.to_owned()
+                    with_format(scalar, &property.format)
                 }
                 (None | Some("object"), None, None) => "any".to_owned(),
                 (other, ..) => bail!("unsupported type: {other:?}"),
@@ -205,7 +225,7 @@ mod tests {
             "cidrs": {"type": "array", "items": {"type": "string"}, "x-kubernetes-patch-strategy": "merge"},
             "extra": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
             "raw": {"$ref": "#/definitions/x.Raw"}}},
-        "x.Container": {"type": "object", "properties": {"name": {"type": "string"}, "spec": {"$ref": "#/definitions/x.Spec"}}},
+        "x.Container": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "spec": {"$ref": "#/definitions/x.Spec"}}},
         "x.Time": {"type": "string", "format": "date-time"},
         "x.Raw": {"type": "object"},
         "x.Other": {"type": "object", "x-kubernetes-group-version-kind": [{"group": "g", "version": "v1", "kind": "Other"}]}
@@ -223,10 +243,10 @@ mod tests {
             rows,
             [
                 "x.Container",
-                "\tname\tstring",
+                "\tname!\tstring",
                 "\tspec\tx.Spec",
                 "x.Pod\tv1/Pod",
-                "\tage\tstring",
+                "\tage\tstring:date-time",
                 "\tspec\tx.Spec",
                 "x.Raw",
                 "x.Spec",

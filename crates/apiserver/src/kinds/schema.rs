@@ -40,6 +40,8 @@ pub(crate) struct Field {
     /// Patch strategies of the field as written in the table of fields: names separated by commas, or empty.
     pub(crate) strategies: &'static str,
     pub(crate) merge_key: Option<&'static str>,
+    /// Whether each object has the field.
+    pub(crate) required: bool,
 }
 
 /// Structure of a field's value. Each `usize` is the index of a [`Definition`] in the [`Schema`].
@@ -159,13 +161,14 @@ impl Field {
         }
     }
 
-    /// Parses a row of the table of fields: `name, type[, strategies[, merge key]]`.
+    /// Parses a row of the table of fields: `name, type[, strategies[, merge key]]`. A required name ends with `!`.
     fn from_row(
         row: &'static str,
         positions_by_name: &BTreeMap<&str, usize>,
     ) -> Option<(&'static str, Field)> {
         let mut columns = row.split('\t');
-        let (name, value) = (columns.next()?, columns.next()?);
+        let (head, value) = (columns.next()?, columns.next()?);
+        let name = head.strip_suffix('!').unwrap_or(head);
         let (strategies, merge_key) = (columns.next().unwrap_or(""), columns.next());
         if columns.next().is_some() {
             return None;
@@ -186,6 +189,7 @@ impl Field {
             cell: value,
             strategies,
             merge_key,
+            required: name != head,
         };
         Some((name, field))
     }
@@ -205,7 +209,8 @@ impl Shape {
         if let Some(member) = cell.strip_prefix("{}") {
             return Shape::from_cell(member, positions_by_name).map(|_| Shape::Map);
         }
-        match cell {
+        let (name, _format) = cell.split_once(':').unwrap_or((cell, ""));
+        match name {
             "any" | "boolean" | "integer" | "number" | "string" => Some(Shape::Leaf),
             name => positions_by_name.get(name).map(|at| Shape::Struct(*at)),
         }

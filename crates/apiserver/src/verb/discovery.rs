@@ -1,13 +1,15 @@
 //! Builds the responses of discovery and of `/version`.
 //!
 //! Guarantees:
-//! - discovery contains every served kind and subresource. API groups, and the resources of a version, are
-//!   sorted by name;
+//! - discovery contains every served kind and subresource. API groups are sorted by their priorities in
+//!   Kubernetes, and the resources of a version by name;
 //! - aggregated discovery and the discovery of single versions list the same resources.
+
+use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 
-use crate::kinds::{DefinitionState, Kind, Kinds, Scope, version};
+use crate::kinds::{DefinitionState, Kind, Kinds, Scope, priority, version};
 
 /// Version of Kubernetes that the server behaves like and that `/version` reports.
 const GIT_VERSION: &str = "v1.36.3";
@@ -46,7 +48,18 @@ pub(crate) fn paths(kinds: &Kinds) -> Value {
         paths.push(format!("/apis/{}", kind.group));
         paths.push(format!("/apis/{}/{}", kind.group, kind.version));
     }
-    paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(
+        [
+            "/healthz",
+            "/livez",
+            "/metrics",
+            "/openapi/v2",
+            "/openapi/v3",
+            "/readyz",
+            "/version",
+        ]
+        .map(str::to_owned),
+    );
     paths.sort();
     paths.dedup();
     json!({"paths": paths})
@@ -59,7 +72,17 @@ pub(crate) fn core_versions() -> Value {
 
 /// Returns the response of `/apis`: every API group except the core group.
 pub(crate) fn groups(kinds: &Kinds) -> Value {
-    let groups: Vec<Value> = group_names(kinds)
+    let mut names = group_names(kinds);
+    // The names of the groups' `APIService` objects decide between equal priorities.
+    let object = |group: &str| versions(kinds, group).into_iter().min().map(str::to_owned);
+    names.sort_by_cached_key(|name| {
+        (
+            Reverse(priority::of(name)),
+            object(name),
+            (*name).to_owned(),
+        )
+    });
+    let groups: Vec<Value> = names
         .iter()
         .filter(|name| !name.is_empty())
         .map(|name| group(kinds, name))
@@ -105,7 +128,9 @@ pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Val
 
 /// Returns the aggregated discovery of `/api` if `core` is true, and otherwise of `/apis`.
 pub(crate) fn aggregated(kinds: &Kinds, core: bool) -> Value {
-    let items: Vec<Value> = group_names(kinds)
+    let mut names = group_names(kinds);
+    names.sort_by_key(|name| (Reverse(priority::of(name)), *name));
+    let items: Vec<Value> = names
         .iter()
         .filter(|name| name.is_empty() == core)
         .map(|name| {

@@ -3,16 +3,27 @@
 //! As in kube-apiserver, `/apis` and the paths of groups respond to any method, and the other paths only to
 //! GET.
 
-use http::StatusCode;
+use std::sync::Arc;
+
+use http::{StatusCode, header};
 use serde_json::Value;
 
-use super::{Call, discovery, nowhere, openapi};
+use super::openapi::gnostic;
+use super::{Call, discovery, metrics, nowhere, openapi};
+use crate::body::Body;
 use crate::definition::Definition;
 use crate::kinds::Kind;
-use crate::negotiate::{Encoding, Route, accepts_openapi, aggregated_discovery_in, document_in};
+use crate::negotiate::{
+    Encoding, Route, accepts_openapi, aggregated_discovery_in, document_in, openapi_v2_in,
+};
+use crate::published;
 use crate::reply::Reply;
+use crate::resource::Registry;
 use crate::route::Destination;
 use crate::status::ApiError;
+
+/// Media type of the document at `/openapi/v2` in protobuf.
+const OPENAPI_V2_CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Parameters of the media type of aggregated discovery documents.
 macro_rules! aggregated {
@@ -52,18 +63,24 @@ impl Call {
                         Some(_) if !accepts_openapi(&self.headers) => {
                             Reply::empty(StatusCode::NOT_ACCEPTABLE)
                         }
-                        Some(document) => Reply::json(StatusCode::OK, &document),
+                        Some(document) => {
+                            let etag = published::etag(document.to_string().as_bytes());
+                            self.unless_known(&etag, || Reply::json(StatusCode::OK, &document))
+                        }
                     },
                 );
             }
             Destination::OpenApiNowhere => return Ok(Reply::empty(StatusCode::NOT_FOUND)),
+            Destination::Metrics => {
+                let text = Reply::plain(StatusCode::OK, metrics::text(&self.shared));
+                return Ok(Reply {
+                    content_type: metrics::CONTENT_TYPE,
+                    ..text
+                });
+            }
             Destination::Health => return Ok(Reply::plain(StatusCode::OK, "ok")),
-            Destination::OpenApiV2 if !accepts_openapi(&self.headers) => {
-                return Ok(Reply::empty(StatusCode::NOT_ACCEPTABLE));
-            }
-            Destination::Nowhere | Destination::OpenApiV2 => {
-                return Ok(nowhere());
-            }
+            Destination::OpenApiV2 => return Ok(self.answer_openapi_v2(&registry)),
+            Destination::Nowhere => return Ok(nowhere()),
             Destination::Malformed => {
                 return Ok(Reply::plain(StatusCode::BAD_REQUEST, "400 Bad Request"));
             }
@@ -73,6 +90,48 @@ impl Call {
         };
         let document = document.ok_or_else(ApiError::no_such_path)?;
         self.show_at(route, &document)
+    }
+
+    /// Returns the response of `/openapi/v2`.
+    fn answer_openapi_v2(&self, registry: &Arc<Registry>) -> Reply {
+        let Some(encoding) = openapi_v2_in(&self.headers) else {
+            return Reply::empty(StatusCode::NOT_ACCEPTABLE);
+        };
+        let build = || openapi::all(registry.kinds(), |kind| self.schema_of(kind)).to_string();
+        let published = self.shared.openapi.of(registry, build);
+        self.unless_known(&published.etag, || match encoding {
+            Encoding::Protobuf => {
+                let encode = |json: &[u8]| {
+                    let document = serde_json::from_slice(json);
+                    gnostic::encode(&document.expect("the document was written as JSON"))
+                };
+                let body = Body::full(published.protobuf(encode));
+                Reply {
+                    content_type: OPENAPI_V2_CONTENT_TYPE,
+                    ..Reply::new(StatusCode::OK, body, None)
+                }
+            }
+            _ => Reply::new(StatusCode::OK, Body::full(published.json.clone()), None),
+        })
+    }
+
+    /// Returns a document with this `ETag`, or a 304 response if the client has the document.
+    fn unless_known(&self, etag: &str, document: impl FnOnce() -> Reply) -> Reply {
+        let known = self.headers.get(header::IF_NONE_MATCH);
+        let known = known
+            .and_then(|known| known.to_str().ok())
+            .unwrap_or_default();
+        let mut known = known.split(',').map(str::trim);
+        let is_known = known.any(|known| known == "*" || known.trim_start_matches("W/") == etag);
+        let reply = if is_known {
+            Reply::empty(StatusCode::NOT_MODIFIED)
+        } else {
+            document()
+        };
+        Reply {
+            etag: Some(etag.to_owned()),
+            ..reply
+        }
     }
 
     /// Returns the schema of a custom kind from its stored definition.

@@ -1,12 +1,16 @@
-//! Builds the documents below `/openapi/v3`, which clients and `kubectl explain` request.
+//! Builds the documents below `/openapi/v3`, which clients and `kubectl explain` request, and from them that at
+//! `/openapi/v2` ([`v2`]).
 //!
 //! Guarantees:
 //! - there is one document per served group and version;
 //! - a document contains only operations that the server supports;
-//! - fields, types and patch strategies of built-in kinds are those of Kubernetes' own documents. Descriptions,
-//!   defaults and formats are omitted;
+//! - fields, types, formats and patch strategies of built-in kinds are those of Kubernetes' own documents.
+//!   Descriptions are omitted, except for one that says so, and so are defaults;
 //! - the kind of a `CustomResourceDefinition` is described by its schema, with descriptions. Any other custom
 //!   kind is described as an object without known fields.
+
+pub(super) mod gnostic;
+pub(super) mod v2;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +36,9 @@ const KIND: &str = "Kind is a string value representing the REST resource this o
 
 /// Description of the member `metadata` of custom objects, as in Kubernetes.
 const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
+/// Description of the built-in types, whose own descriptions the server does not have. `kubectl explain` shows it.
+const WITHOUT_DESCRIPTIONS: &str = "The embedded server has no descriptions of built-in types. See https://kubernetes.io/docs/reference/kubernetes-api/.";
 
 /// Names of the query parameters of create, update and patch operations.
 const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
@@ -96,6 +103,17 @@ pub(crate) fn document(
         "paths": paths,
         "components": {"schemas": schemas.write()},
     }))
+}
+
+/// Returns the document of all groups in version 2 of OpenAPI.
+pub(crate) fn all(kinds: &Kinds, schema_of: impl Fn(&Kind) -> Option<Value>) -> Value {
+    let mut versions: Vec<_> = kinds
+        .iter()
+        .map(|kind| (kind.group.as_str(), kind.version.as_str()))
+        .collect();
+    versions.dedup();
+    let documents = versions.into_iter();
+    v2::document(documents.filter_map(|version| document(kinds, version, &schema_of)))
 }
 
 /// Returns the prefix of a kind's URL paths, such as `api/v1` or `apis/apps/v1`.
@@ -351,9 +369,19 @@ fn properties(definition: &Definition) -> Value {
         .map(|(name, field)| (name.to_owned(), property(field)))
         .collect();
     if properties.is_empty() {
-        return json!({"type": "object"});
+        return json!({"type": "object", "description": WITHOUT_DESCRIPTIONS});
     }
-    json!({"type": "object", "properties": properties})
+    let mut schema = json!({
+        "type": "object",
+        "description": WITHOUT_DESCRIPTIONS,
+        "properties": properties,
+    });
+    let required = definition.fields().filter(|(_, field)| field.required);
+    let required: Vec<&str> = required.map(|(name, _)| name).collect();
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
 }
 
 fn property(field: &Field) -> Value {
@@ -378,11 +406,20 @@ fn typed(cell: &str) -> Value {
     scalar(cell).unwrap_or_else(|| json!({"allOf": [reference(cell)]}))
 }
 
-/// Returns the OpenAPI schema of a scalar type, or of the type `any`, which permits every JSON value.
+/// Returns the OpenAPI schema of a scalar type such as `string:date-time`, or of the type `any`, which permits every
+/// JSON value.
 fn scalar(cell: &str) -> Option<Value> {
-    match cell {
-        "any" => Some(json!({})),
-        "boolean" | "integer" | "number" | "string" => Some(json!({"type": cell})),
+    let (name, format) = cell.split_once(':').unwrap_or((cell, ""));
+    match (name, format) {
+        ("any", _) => Some(json!({})),
+        ("string", "int-or-string") => {
+            let types = json!([{"type": "integer"}, {"type": "string"}]);
+            Some(json!({"oneOf": types, "format": format}))
+        }
+        ("boolean" | "integer" | "number" | "string", "") => Some(json!({"type": name})),
+        ("boolean" | "integer" | "number" | "string", format) => {
+            Some(json!({"type": name, "format": format}))
+        }
         _ => None,
     }
 }

@@ -111,7 +111,7 @@ async fn version_and_health_are_served_and_other_paths_are_not() {
             "{path}"
         );
     }
-    for path in ["/openapi/v2", "/none", "/apis/none", "/apis/none/v1/x"] {
+    for path in ["/none", "/apis/none", "/apis/none/v1/x"] {
         let reply = get(&server, path).await;
         assert_eq!(
             (reply.code, reply.text.as_str()),
@@ -156,4 +156,47 @@ async fn reviews_are_answered_and_not_stored() {
         (201, &true.into())
     );
     assert_eq!(server.revision(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_have_the_order_of_their_priorities() {
+    let custom = |group: &str, version: &str| {
+        Kind::custom(group, version, "Widget", "widgets", Scope::Namespaced)
+    };
+    let server = builder()
+        .kind(custom("a.example.com", "v2"))
+        .kind(custom("b.example.com", "v1"))
+        .build();
+    let names = |list: &Value, pointer: &str| -> Vec<String> {
+        let names = list.as_array().unwrap().iter();
+        names
+            .map(|group| group.pointer(pointer).unwrap().as_str().unwrap().to_owned())
+            .collect()
+    };
+    let plain = get(&server, "/apis").await.json;
+    let plain = names(&plain["groups"], "/name");
+    assert_eq!(
+        plain[..3],
+        ["apiregistration.k8s.io", "apps", "events.k8s.io"]
+    );
+    // The names of the `APIService`s, such as `v1.b.example.com`, decide between custom groups.
+    assert_eq!(plain[plain.len() - 2..], ["b.example.com", "a.example.com"]);
+    let aggregated = get_as(&server, "/apis", AGGREGATED).await.json;
+    let aggregated = names(&aggregated["items"], "/metadata/name");
+    let last = aggregated.len() - 2;
+    assert_eq!(aggregated[last..], ["a.example.com", "b.example.com"]);
+    assert_eq!(aggregated[..last], plain[..last]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_have_the_number_of_objects() {
+    let server = builder().build();
+    let text = get(&server, "/metrics").await.text;
+    for line in [
+        "# TYPE apiserver_resource_objects gauge",
+        r#"apiserver_resource_objects{group="",resource="namespaces"} 4"#,
+        r#"apiserver_resource_objects{group="apps",resource="deployments"} 0"#,
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}");
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use kube_informer_apiserver::{Kind, Kinds, Scope};
+use kube_informer_apiserver::{Kind, Kinds, Scope, Server};
 
 use crate::ask::{builder, get};
 
@@ -57,11 +57,7 @@ async fn every_group_version_has_a_document_without_broken_references() {
             .collect();
         assert_eq!(unused, [""; 0], "{url}");
     }
-    for nowhere in [
-        "/openapi/v3/api/v2",
-        "/openapi/v3/apis/none/v1",
-        "/openapi/v2",
-    ] {
+    for nowhere in ["/openapi/v3/api/v2", "/openapi/v3/apis/none/v1"] {
         assert_eq!(get(&server, nowhere).await.code, 404, "{nowhere}");
     }
 }
@@ -131,7 +127,14 @@ async fn schemas_have_the_types_and_patch_strategies_of_the_fields() {
         json!([{"group": "apps", "version": "v1", "kind": "Deployment"}])
     );
     let spec = &schema("io.k8s.api.apps.v1.DeploymentSpec")["properties"];
-    assert_eq!(spec["replicas"], json!({"type": "integer"}));
+    assert_eq!(
+        spec["replicas"],
+        json!({"type": "integer", "format": "int32"})
+    );
+    assert_eq!(
+        schema("io.k8s.api.apps.v1.DeploymentSpec")["required"],
+        json!(["selector", "template"])
+    );
     assert_eq!(
         spec["strategy"],
         json!({
@@ -175,5 +178,78 @@ async fn the_schema_of_a_custom_kind_has_only_its_name() {
     assert_eq!(
         content["application/strategic-merge-patch+json"],
         Value::Null
+    );
+}
+
+/// Returns the document at `/openapi/v2`, after a check of its references.
+async fn version_2(server: &Server) -> Value {
+    let document = get(server, "/openapi/v2").await.json;
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    for reference in &found {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+    document
+}
+
+#[tokio::test(start_paused = true)]
+async fn version_2_has_all_groups_with_definitions_and_body_parameters() {
+    let server = builder().build();
+    let document = version_2(&server).await;
+    let definitions = &document["definitions"];
+    let deployment = &definitions["io.k8s.api.apps.v1.Deployment"];
+    assert_eq!(
+        deployment["properties"]["spec"],
+        json!({"$ref": "#/definitions/io.k8s.api.apps.v1.DeploymentSpec"})
+    );
+    let pod = &definitions["io.k8s.api.core.v1.PodSpec"];
+    assert_eq!(pod["required"], json!(["containers"]));
+    let probe = &definitions["io.k8s.api.core.v1.HTTPGetAction"]["properties"];
+    assert_eq!(
+        probe["port"],
+        json!({"type": "string", "format": "int-or-string"})
+    );
+    let create = &document["paths"]["/api/v1/namespaces/{namespace}/pods"]["post"];
+    let body = json!({"$ref": "#/definitions/io.k8s.api.core.v1.Pod"});
+    assert_eq!(
+        create["parameters"][0],
+        json!({"name": "body", "in": "body", "required": true, "schema": body})
+    );
+    assert_eq!(create["parameters"][1]["type"], "string");
+    assert_eq!(create["responses"]["200"]["schema"], body);
+    assert_eq!(
+        create["x-kubernetes-group-version-kind"],
+        json!({"group": "", "version": "v1", "kind": "Pod"})
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn version_2_follows_definitions() {
+    let server = builder().build();
+    let before = get(&server, "/openapi/v2").await;
+    let name = "/definitions/com.example.v1.Gadget";
+    assert_eq!(before.json.pointer(name), None);
+    let mut version = json!({"name": "v1", "served": true, "storage": true});
+    version["schema"]["openAPIV3Schema"] = json!({"type": "object", "properties": {
+        "spec": {"type": "object", "required": ["a"], "properties": {
+            "a": {"type": "string", "nullable": true}}}}});
+    let names = json!({"plural": "gadgets", "kind": "Gadget"});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    });
+    server.create(definition).unwrap();
+    let after = version_2(&server).await;
+    let gadget = after.pointer(name).unwrap();
+    assert_eq!(
+        gadget["properties"]["spec"],
+        json!({"type": "object", "properties": {"a": {}}})
+    );
+    assert_eq!(
+        gadget["properties"]["metadata"]["$ref"],
+        "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
     );
 }

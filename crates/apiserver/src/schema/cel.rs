@@ -25,8 +25,6 @@
 //!   and repeated `optMap` can exceed further limits that cel-go does not have. The limit of operators counts
 //!   each `in` in a name too, so a sum of calls of `string` is limited to about 125 terms.
 //! - An evaluation also ends if it compares or copies too many values, which has no cost in Kubernetes.
-//! - The estimated cost of a rule is not computed: no definition is rejected because its rules could become
-//!   too expensive.
 //! - Errors of one object beyond 8 MiB are not reported.
 //! - Where cel-go has an internal error, such as a list method of a value of another type, the rule has an
 //!   ordinary error. A call whose argument has the type `dyn` uses the type of the value, where cel-go
@@ -36,8 +34,10 @@
 mod cel_type;
 mod check;
 mod cost;
+mod declared;
 mod equality;
 mod escape;
+mod estimate;
 mod eval;
 mod function;
 mod issue;

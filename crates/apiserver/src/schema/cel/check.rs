@@ -43,6 +43,20 @@ pub(super) struct Checked {
     pub(super) result: Type,
     /// The places of the nodes in the text.
     pub(super) locations: Vec<Location>,
+    /// The types of the nodes.
+    pub(super) types: Vec<Type>,
+    /// The nodes that are calls in cel-go, apart from `&&`, `||` and selections of a field.
+    pub(super) calls: BTreeMap<Id, CallFacts>,
+}
+
+/// What the estimate of the cost of a call depends on.
+pub(super) struct CallFacts {
+    pub(super) function: &'static str,
+    /// The overloads that the types of the arguments allow.
+    pub(super) overloads: Vec<&'static str>,
+    /// Whether the first argument is the target of a member function.
+    pub(super) is_member: bool,
+    pub(super) arguments: Vec<Id>,
 }
 
 /// Checks an expression.
@@ -52,6 +66,8 @@ pub(super) fn check(parsed: &Parsed, variables: &Variables) -> Result<Checked, V
         variables,
         expression: Expression::default(),
         locations: Vec::new(),
+        types: Vec::new(),
+        calls: BTreeMap::new(),
         depths: Vec::new(),
         bindings: Bindings::default(),
         scope: Vec::new(),
@@ -79,6 +95,12 @@ pub(super) fn check(parsed: &Parsed, variables: &Variables) -> Result<Checked, V
         result: checker.bindings.resolve(&root.of, true),
         expression: checker.expression,
         locations: checker.locations,
+        types: checker
+            .types
+            .iter()
+            .map(|of| checker.bindings.resolve(of, true))
+            .collect(),
+        calls: checker.calls,
     })
 }
 
@@ -94,6 +116,8 @@ pub(super) struct Checker<'a> {
     variables: &'a Variables,
     expression: Expression,
     locations: Vec<Location>,
+    types: Vec<Type>,
+    calls: BTreeMap<Id, CallFacts>,
     /// The depths of the nodes.
     depths: Vec<u32>,
     pub(super) bindings: Bindings,
@@ -113,6 +137,14 @@ pub(super) struct Checker<'a> {
 
 impl Checker<'_> {
     pub(super) fn check(&mut self, expression: &IdedExpr) -> Part {
+        let part = self.check_kind(expression);
+        if let Some(of) = self.types.get_mut(part.id as usize) {
+            *of = part.of.clone();
+        }
+        part
+    }
+
+    fn check_kind(&mut self, expression: &IdedExpr) -> Part {
         if self.expression.nodes.len() >= MAX_NODES {
             return self.reject_size();
         }
@@ -392,6 +424,7 @@ impl Checker<'_> {
         }
         self.depths.push(depth + 1);
         self.locations.push(self.parsed.location(id));
+        self.types.push(Type::Dyn);
         self.expression.nodes.push(Node { kind, is_constant });
         Id::try_from(self.expression.nodes.len() - 1).unwrap_or(Id::MAX)
     }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use super::cel_type::{BOOL, STRING, Type};
 use super::check::{self, Checked, Variables};
 use super::cost::{Failure, Meter, Patterns};
+use super::declared::Declared;
+use super::estimate;
 use super::eval::{Evaluator, Inputs, evaluate};
 use super::issue::{self, Issue};
 use super::node::{Call, Expression, Kind, Literal, Node};
@@ -18,6 +20,8 @@ use crate::go_regex::Pattern;
 pub(super) struct Program {
     expression: Expression,
     patterns: Patterns,
+    /// The maximum cost of an evaluation that Kubernetes estimates.
+    pub(super) max_cost: u64,
 }
 
 /// The purpose of an expression, which determines its result type and the wording of errors.
@@ -31,6 +35,8 @@ pub(super) enum Purpose {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope<'a> {
     pub(super) self_type: &'a Type,
+    /// The sizes of `self`.
+    pub(super) declared: &'a Declared,
     /// Whether `oldSelf` is an optional value.
     pub(super) optional_old_self: bool,
 }
@@ -120,11 +126,13 @@ fn compile(source: &str, scope: Scope<'_>, purpose: Purpose) -> Result<Program, 
         };
         return Err(format!("{subject} instantiation failed: {defect}"));
     }
+    let max_cost = estimate::max_cost(&checked, scope.declared);
     let expression = checked.expression;
     let patterns = Arc::new(patterns);
     Ok(Program {
         expression,
         patterns,
+        max_cost,
     })
 }
 

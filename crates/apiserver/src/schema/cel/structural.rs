@@ -20,6 +20,7 @@ pub(super) struct Schema {
     pub(super) format: String,
     pub(super) nullable: bool,
     pub(super) extensions: Extensions,
+    pub(super) limits: Limits,
     /// `None` also stands for an empty object, as in Kubernetes.
     pub(super) properties: Option<BTreeMap<String, Arc<Schema>>>,
     pub(super) items: Option<Arc<Schema>>,
@@ -30,6 +31,20 @@ pub(super) struct Schema {
     pub(super) rules: Vec<Rule>,
     /// Only the rules, properties and items of these schemas have an effect.
     pub(super) all_of: Vec<Schema>,
+}
+
+/// What limits the sizes of the values of one schema node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limits {
+    pub(super) max_length: Option<i64>,
+    pub(super) max_items: Option<i64>,
+    pub(super) max_properties: Option<i64>,
+    pub(super) required: Vec<String>,
+    /// The size of the longest value in bytes, if the values are listed.
+    pub(super) longest_enum: Option<i64>,
+    pub(super) has_default: bool,
+    /// Whether `additionalProperties` is a schema or a boolean.
+    pub(super) has_additional: bool,
 }
 
 /// The Kubernetes extensions of one schema node.
@@ -100,6 +115,17 @@ impl Schema {
         result
     }
 
+    /// Returns the maximum count of values directly below one value, for each schema below. `None` if there is no
+    /// limit.
+    pub(super) fn max_below(&self) -> Option<u64> {
+        let limit = |limit: Option<i64>| limit.map(|limit| limit.max(0).cast_unsigned());
+        match self.kind.as_str() {
+            "object" if self.limits.has_additional => limit(self.limits.max_properties),
+            "array" => limit(self.limits.max_items),
+            _ => Some(1),
+        }
+    }
+
     fn declares_type_and_object_meta(&self) -> bool {
         let is = |schema: Option<&Arc<Schema>>, kind| schema.is_some_and(|one| one.kind == kind);
         let metadata = self.property("metadata");
@@ -146,6 +172,7 @@ fn parse(json: &Json, depth: usize) -> Schema {
                 .collect(),
             map_type: optional_text(node, "x-kubernetes-map-type"),
         },
+        limits: limits(node),
         properties,
         items: nested("items"),
         additional: nested("additionalProperties"),
@@ -157,6 +184,24 @@ fn parse(json: &Json, depth: usize) -> Schema {
         schema.resource = Some(Arc::new(schema.with_type_and_object_meta()));
     }
     schema
+}
+
+fn limits(node: &Map<String, Json>) -> Limits {
+    let number = |member: &str| node.get(member).and_then(Json::as_i64);
+    let texts = |member| array(node, member).filter_map(Json::as_str);
+    let sizes = texts("enum").map(|text| i64::try_from(text.len()).unwrap_or(i64::MAX));
+    let has_values = array(node, "enum").next().is_some();
+    Limits {
+        max_length: number("maxLength"),
+        max_items: number("maxItems"),
+        max_properties: number("maxProperties"),
+        required: texts("required").map(str::to_owned).collect(),
+        longest_enum: has_values.then(|| sizes.max().unwrap_or(0)),
+        has_default: node.get("default").is_some_and(|value| !value.is_null()),
+        has_additional: node
+            .get("additionalProperties")
+            .is_some_and(|value| !value.is_null()),
+    }
 }
 
 fn rule(json: &Json) -> Rule {

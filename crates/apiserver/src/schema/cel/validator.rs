@@ -4,8 +4,7 @@
 //! - The errors and their texts are those of Kubernetes. Their order is that of the fields' names, where
 //!   Kubernetes' order is random.
 //! - A rule that refers to `oldSelf` is evaluated only if there is an old value, or if `oldSelf` is optional.
-//! - On an update, the error of an unchanged value is a warning, unless the rule refers to `oldSelf`. The server
-//!   does not send these warnings.
+//! - On an update, the error of an unchanged value is a warning, unless the rule refers to `oldSelf`.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -26,12 +25,14 @@ mod correlation;
 mod field_path;
 mod message;
 mod place;
+mod problem;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use build::Problem;
 use correlation::{Correlation, ListIndex};
 use place::{COST_EXCEEDED, OUT_OF_BUDGET, Path, RuleInputs, Segment, violation_error};
+pub(crate) use problem::Problem;
+use problem::{Around, Problems};
 
 /// Maximum size of the errors of one check. Once they exceed it, further errors are not reported.
 ///
@@ -51,6 +52,8 @@ struct Node {
     /// The reason for which no rule of this node could be compiled.
     failure: Option<&'static str>,
     schema: Arc<Schema>,
+    /// How often values of this node fit into one request.
+    max_count: u64,
     /// The schema with the fields that rules of a resource can always access.
     data_schema: Arc<Schema>,
     items: Option<Box<Node>>,
@@ -114,12 +117,14 @@ impl Validator {
     }
 
     /// Returns the errors of the compilation. `path` is the path of the schema.
-    pub(crate) fn problems(&self, path: &str) -> Vec<Problem> {
-        let mut problems = Vec::new();
+    ///
+    /// With `is_unchanged`, the limit of the cost of one expression does not apply.
+    pub(crate) fn problems(&self, path: &str, is_unchanged: bool) -> Vec<Problem> {
+        let mut problems = Problems::new(is_unchanged);
         if let Some(root) = &self.root {
-            root.problems(path, None, &mut problems);
+            root.problems(path, Around::ROOT, &mut problems);
         }
-        problems
+        problems.finish(path)
     }
 
     /// Returns the rules of the whole schema.

@@ -5,7 +5,7 @@ use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 use super::super::cel_type::{BOOL, Type};
 use super::super::node::{Access, Call, Id, Kind, Literal};
 use super::super::overloads::{self, Function};
-use super::{Checker, Part};
+use super::{CallFacts, Checker, Part};
 
 impl Checker<'_> {
     pub(super) fn call(&mut self, id: u64, call: &CallExpr) -> Part {
@@ -95,11 +95,19 @@ impl Checker<'_> {
             _ => None,
         };
         let ids: Vec<Id> = arguments.iter().map(|one| one.id).collect();
-        if overload == Some("in_list") && self.is_empty_list(ids[1]) {
-            return self.constant(id, Literal::Bool(false), of);
-        }
-        let is_constant = self.is_constant_conversion(function.name, &ids);
-        let id = self.push(id, operation(function.name, overload, ids), is_constant);
+        let facts = CallFacts {
+            function: function.name,
+            overloads: matching,
+            is_member,
+            arguments: ids.clone(),
+        };
+        let id = if overload == Some("in_list") && self.is_empty_list(ids[1]) {
+            self.constant(id, Literal::Bool(false), of.clone()).id
+        } else {
+            let is_constant = self.is_constant_conversion(function.name, &ids);
+            self.push(id, operation(function.name, overload, ids), is_constant)
+        };
+        self.calls.insert(id, facts);
         Part { id, of }
     }
 

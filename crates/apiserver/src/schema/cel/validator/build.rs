@@ -6,24 +6,20 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::super::cel_type::Type;
+use super::super::declared::Declared;
 use super::super::escape::escape;
 use super::super::program::{Program, Purpose, Scope};
 use super::super::structural::{Rule, Schema};
 use super::{CompiledRule, Node, field_path};
-use crate::go_json::to_text;
-use crate::quote::Quoted;
 
 /// The name of the type of `self`. Kubernetes uses a new number for each compilation.
 const SELF_TYPE: &str = "selfType0";
 
-/// The error of one rule's compilation.
-#[derive(Debug)]
-pub(crate) struct Problem {
-    /// The path of the member, which ends in such as `.properties[spec].x-kubernetes-validations[0].rule`.
-    pub(crate) path: String,
-    /// The invalid value, as Kubernetes shows it in error messages.
-    pub(crate) value: String,
-    pub(crate) message: String,
+/// The types and sizes of the values of a node.
+#[derive(Clone, Copy)]
+struct Described<'a> {
+    of: &'a Type,
+    declared: &'a Declared,
 }
 
 pub(super) fn build_root(schema: &Json, is_resource: bool) -> Option<Node> {
@@ -32,7 +28,10 @@ pub(super) fn build_root(schema: &Json, is_resource: bool) -> Option<Node> {
         return None;
     }
     let of = Type::of_schema(&schema, is_resource, SELF_TYPE);
-    build(&schema, &schema, is_resource, of.as_ref())
+    let declared = Declared::of_schema(&schema, is_resource);
+    let known = of.as_ref().zip(declared.as_ref());
+    let known = known.map(|(of, declared)| Described { of, declared });
+    build(&schema, &schema, is_resource, known)
 }
 
 /// Builds the node of a schema. The rules are those of `rules`, which is the schema itself or one of its
@@ -41,12 +40,13 @@ fn build(
     rules: &Schema,
     schema: &Arc<Schema>,
     is_resource: bool,
-    of: Option<&Type>,
+    known: Option<Described<'_>>,
 ) -> Option<Node> {
     let mut node = Node {
         rules: Vec::new(),
         failure: None,
         schema: Arc::clone(schema),
+        max_count: known.map_or(0, |known| known.declared.max_count()),
         data_schema: if is_resource {
             Arc::new(schema.with_type_and_object_meta())
         } else {
@@ -59,44 +59,36 @@ fn build(
     };
     if !rules.rules.is_empty() {
         // Object types are named relative to the value of the rule.
-        match of.and_then(|_| Type::of_schema(schema, is_resource, SELF_TYPE)) {
-            Some(of) => {
+        let of = known.and_then(|_| Type::of_schema(schema, is_resource, SELF_TYPE));
+        match known.zip(of.as_ref()) {
+            Some((Described { declared, .. }, of)) => {
+                let known = Described { of, declared };
                 node.rules = rules
                     .rules
                     .iter()
-                    .map(|rule| compile(rule, schema, &of))
+                    .map(|rule| compile(rule, schema, known))
                     .collect();
             }
             None => node.failure = Some("failed to convert to declType for CEL validation rules"),
         }
     }
-    let item_type = match of {
-        Some(Type::List(items)) => Some(&**items),
-        Some(Type::Map(_, value)) => Some(&**value),
-        _ => None,
-    };
+    let of_items = known.and_then(Described::elements);
     let below = |rules: Option<&Arc<Schema>>, schema: Option<&Arc<Schema>>| {
         let (rules, schema) = (rules?, schema?);
-        build(
-            rules,
-            schema,
-            schema.extensions.embedded_resource,
-            item_type,
-        )
-        .map(Box::new)
+        build(rules, schema, schema.extensions.embedded_resource, of_items).map(Box::new)
     };
     node.items = below(rules.items.as_ref(), schema.items.as_ref());
     node.additional = below(rules.additional.as_ref(), schema.additional.as_ref());
     for (name, rules) in rules.properties.iter().flatten() {
         if let Some(property) = schema.property(name)
-            && let Some(built) = build_property(name, rules, property, of)
+            && let Some(built) = build_property(name, rules, property, known)
         {
             node.properties.insert(name.clone(), built);
         }
     }
     let all_of = rules.all_of.iter();
     node.all_of = all_of
-        .filter_map(|rules| build(rules, schema, is_resource, of))
+        .filter_map(|rules| build(rules, schema, is_resource, known))
         .collect();
     let has_effect = !node.rules.is_empty()
         || node.failure.is_some()
@@ -111,21 +103,46 @@ fn build_property(
     name: &str,
     rules: &Schema,
     schema: &Arc<Schema>,
-    of: Option<&Type>,
+    around: Option<Described<'_>>,
 ) -> Option<Node> {
     let is_resource = schema.extensions.embedded_resource;
     // A property whose name can't be an identifier is not a field of the object's type.
-    let field = match (escape(name), of?) {
-        (Some(identifier), Type::Object(object)) => object.fields.get(&identifier).cloned(),
-        (Some(_), _) => None,
-        (None, _) => Type::of_schema(schema, is_resource, SELF_TYPE),
+    if let Some(identifier) = escape(name) {
+        let field = around?.field(&identifier)?;
+        return build(rules, schema, is_resource, Some(field));
+    }
+    around?;
+    let field = Described {
+        of: &Type::of_schema(schema, is_resource, SELF_TYPE)?,
+        declared: &Declared::of_schema(schema, is_resource)?,
     };
-    build(rules, schema, is_resource, Some(&field?))
+    build(rules, schema, is_resource, Some(field))
 }
 
-fn compile(rule: &Rule, schema: &Schema, of: &Type) -> CompiledRule {
+impl<'a> Described<'a> {
+    /// Returns the description of the items of a list, or of the values of a map.
+    fn elements(self) -> Option<Described<'a>> {
+        let (Type::List(of) | Type::Map(_, of)) = self.of else {
+            return None;
+        };
+        let declared = self.declared.elements()?;
+        Some(Described { of, declared })
+    }
+
+    fn field(self, identifier: &str) -> Option<Described<'a>> {
+        let Type::Object(object) = self.of else {
+            return None;
+        };
+        let of = object.fields.get(identifier)?;
+        let declared = self.declared.field(identifier)?;
+        Some(Described { of, declared })
+    }
+}
+
+fn compile(rule: &Rule, schema: &Schema, known: Described<'_>) -> CompiledRule {
     let scope = Scope {
-        self_type: of,
+        self_type: known.of,
+        declared: known.declared,
         optional_old_self: rule.optional_old_self == Some(true),
     };
     let is_empty = rule.source.trim().is_empty();
@@ -137,98 +154,5 @@ fn compile(rule: &Rule, schema: &Schema, of: &Type) -> CompiledRule {
             .then(|| Program::compile(&rule.message_expression, scope, Purpose::MessageExpression)),
         field_path: field_path::normalize(&rule.field_path, schema),
         program,
-    }
-}
-
-/// Returns a rule as JSON with the names of Kubernetes' internal form.
-fn shown(rule: &Rule) -> String {
-    let text = |text: &str| to_text(text);
-    format!(
-        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
-        text(&rule.source),
-        text(&rule.message),
-        text(&rule.message_expression),
-        rule.reason
-            .as_deref()
-            .map_or_else(|| "null".to_owned(), text),
-        text(&rule.field_path),
-        to_text(&rule.optional_old_self),
-    )
-}
-
-impl Node {
-    /// Appends the problems of this node and of those below it.
-    ///
-    /// `path` is the path of the node. `forbidden` is the path of the first node around this one whose parts have
-    /// no old values, if any.
-    pub(super) fn problems(
-        &self,
-        path: &str,
-        forbidden: Option<&str>,
-        problems: &mut Vec<Problem>,
-    ) {
-        for (index, rule) in self.rules.iter().enumerate() {
-            let path = format!("{path}.x-kubernetes-validations[{index}]");
-            rule.problems(&path, forbidden, problems);
-        }
-        for (index, all_of) in self.all_of.iter().enumerate() {
-            all_of.problems(&format!("{path}.allOf[{index}]"), forbidden, problems);
-        }
-        let extensions = &self.schema.extensions;
-        let is_granular = extensions
-            .map_type
-            .as_deref()
-            .is_none_or(|map| map == "granular");
-        let of_members = forbidden.or(if is_granular { None } else { Some(path) });
-        for (name, property) in &self.properties {
-            let path = format!("{path}.properties[{name}]");
-            property.problems(&path, of_members, problems);
-        }
-        if let Some(items) = &self.items {
-            let is_map = extensions.list_type.as_deref() == Some("map");
-            let of_items = forbidden.or(if is_map { None } else { Some(path) });
-            items.problems(&format!("{path}.items"), of_items, problems);
-        }
-        if let Some(additional) = &self.additional {
-            let path = format!("{path}.additionalProperties");
-            additional.problems(&path, forbidden, problems);
-        }
-    }
-}
-
-impl CompiledRule {
-    fn problems(&self, path: &str, forbidden: Option<&str>, problems: &mut Vec<Problem>) {
-        let mut add = |member: &str, value: String, message: String| {
-            let path = format!("{path}.{member}");
-            problems.push(Problem {
-                path,
-                value,
-                message,
-            });
-        };
-        let programs = [
-            ("rule", &self.program),
-            ("messageExpression", &self.message_expression),
-        ];
-        for (member, program) in programs {
-            if let Some(Err(message)) = program {
-                add(member, shown(&self.rule), message.clone());
-            }
-        }
-        let program = self
-            .program
-            .as_ref()
-            .and_then(|program| program.as_ref().ok());
-        if program.is_some_and(Program::uses_old_self) {
-            if let Some(around) = forbidden {
-                let message = format!(
-                    "oldSelf cannot be used on the uncorrelatable portion of the schema within {around}"
-                );
-                add("rule", Quoted(&self.rule.source).to_string(), message);
-            }
-        } else if let Some(value) = self.rule.optional_old_self {
-            let message = "may not be set if oldSelf is not used in rule";
-            add("optionalOldSelf", value.to_string(), message.to_owned());
-        }
     }
 }

@@ -1,5 +1,8 @@
 //! Compares the results with those of Kubernetes, and tests the limits.
 
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
 use serde_json::{Value as Json, json};
 
 use super::{Budget, Outcome, Validator};
@@ -89,7 +92,7 @@ fn problems_name_the_place_of_the_rule() {
             {"rule": "true", "messageExpression": "1"},
         ],
     }}}});
-    let problems = Validator::new(&schema, true).problems("");
+    let problems = Validator::new(&schema, true).problems("", false);
     let shown: Vec<String> = problems
         .iter()
         .map(|one| format!("{}: {}", one.path, one.message))
@@ -332,4 +335,31 @@ fn deep_rules_are_evaluated_or_rejected() {
             "{message}"
         );
     }
+}
+
+/// The estimated costs of `apiextensions-apiserver` 0.36.3: of the rules of its tests, and of a sample of random
+/// rules. Each line has a schema, how often a value fits into a request, and the rules with their costs.
+const ESTIMATES: &[u8] = include_bytes!("../estimate/kubernetes.jsonl.gz");
+
+#[test]
+fn estimated_costs_are_those_of_kubernetes() {
+    let mut text = String::new();
+    GzDecoder::new(ESTIMATES).read_to_string(&mut text).unwrap();
+    let mut count = 0;
+    for line in text.lines() {
+        let group: Json = serde_json::from_str(line).unwrap();
+        let cases = group["cases"].as_array().unwrap();
+        let mut schema = group["schema"].clone();
+        let rules = cases.iter().map(|case| json!({"rule": case[0]}));
+        schema["x-kubernetes-validations"] = rules.collect();
+        let validator = Validator::new(&schema, group.get("root") != Some(&json!(false)));
+        let root = validator.root.unwrap();
+        assert_eq!(json!(root.max_count), group["maxCount"], "{schema}");
+        for (rule, case) in root.rules.iter().zip(cases) {
+            let program = rule.program.as_ref().unwrap().as_ref().unwrap();
+            assert_eq!(program.max_cost.to_string(), case[1], "{}", case[0]);
+            count += 1;
+        }
+    }
+    assert!(count > 900, "{count}");
 }

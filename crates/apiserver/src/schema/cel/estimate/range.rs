@@ -1,0 +1,74 @@
+//! Ranges of sizes and costs, whose operations do not overflow.
+
+/// The value from which a number does not fit into 64 bits.
+const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+
+/// The least and the greatest size or cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Range {
+    pub(super) min: u64,
+    pub(super) max: u64,
+}
+
+impl Range {
+    pub(super) const UNKNOWN: Range = Range {
+        min: 0,
+        max: u64::MAX,
+    };
+
+    pub(super) const fn new(min: u64, max: u64) -> Range {
+        Range { min, max }
+    }
+
+    pub(super) const fn fixed(value: u64) -> Range {
+        Range::new(value, value)
+    }
+
+    pub(super) fn add(self, other: Range) -> Range {
+        Range {
+            min: self.min.saturating_add(other.min),
+            max: self.max.saturating_add(other.max),
+        }
+    }
+
+    pub(super) fn multiply(self, other: Range) -> Range {
+        Range {
+            min: self.min.saturating_mul(other.min),
+            max: self.max.saturating_mul(other.max),
+        }
+    }
+
+    /// Multiplies by a factor, and rounds up.
+    pub(super) fn scale(self, factor: f64) -> Range {
+        Range {
+            min: scale(self.min, factor),
+            max: scale(self.max, factor),
+        }
+    }
+
+    pub(super) fn union(self, other: Range) -> Range {
+        Range {
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "the rounding is that of Go, and the value is not negative and below 2^64"
+)]
+fn scale(value: u64, factor: f64) -> u64 {
+    let value = value as f64;
+    if value > 0.0 && factor > 0.0 && value > TWO_TO_64 / factor {
+        return u64::MAX;
+    }
+    let scaled = (value * factor).ceil();
+    if scaled >= TWO_TO_64 {
+        u64::MAX
+    } else {
+        scaled as u64
+    }
+}

@@ -160,7 +160,8 @@ impl Model {
         embedded::validate(&self.schema, object)
     }
 
-    /// Evaluates the rules in CEL. For an update, `old` has the stored object.
+    /// Evaluates the rules in CEL. For an update, `old` has the stored object. Calls `warn` with the errors of
+    /// unchanged values.
     ///
     /// `errors` has the errors that were found before. If one of them has a blocking reason, such as a missing
     /// field, the rules are not evaluated, and one error says so.
@@ -169,6 +170,7 @@ impl Model {
         old: Option<&Value>,
         new: &Value,
         errors: &[FieldError],
+        warn: &mut dyn FnMut(String),
     ) -> Vec<FieldError> {
         let Some(schema) = &self.rules.schema else {
             return Vec::new();
@@ -179,7 +181,9 @@ impl Model {
         }
         let compile = || cel::Validator::new(schema, true);
         let rules = self.rules.compiled.get_or_init(compile);
-        rules.validate(new, old).errors
+        let outcome = rules.validate(new, old);
+        outcome.warnings.into_iter().for_each(warn);
+        outcome.errors
     }
 
     /// Returns the errors about repeated items of lists that are sets or maps.

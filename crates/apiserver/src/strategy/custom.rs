@@ -21,16 +21,17 @@ pub(crate) fn validate(kind: &Kind, model: Option<&Model>, new: &Object) -> Vec<
     errors.extend(check_scale(kind, new, Part::Main));
     errors.extend(model.check_embedded(members));
     errors.extend(model.check_lists(None, members));
-    errors.extend(model.check_rules(None, &value, &errors));
+    errors.extend(model.check_rules(None, &value, &errors, &mut |_| {}));
     errors
 }
 
-/// Returns the errors of an update.
+/// Returns the errors of an update. Calls `warn` with the errors of rules that unchanged values violate.
 pub(crate) fn validate_update(
     kind: &Kind,
     model: Option<&Model>,
     (old, new): (&Object, &Object),
     part: Part,
+    warn: &mut dyn FnMut(String),
 ) -> Vec<FieldError> {
     let Some(model) = model else {
         return check_scale(kind, new, part);
@@ -46,7 +47,7 @@ pub(crate) fn validate_update(
         errors.extend(model.check_embedded(after));
     }
     errors.extend(model.check_lists(Some(before), after));
-    errors.extend(model.check_rules(Some(&old_value), &value, &errors));
+    errors.extend(model.check_rules(Some(&old_value), &value, &errors, warn));
     errors
 }
 

@@ -234,7 +234,7 @@ fn merge(
         } else {
             rules.check_update(old, &new)
         };
-        check_update(subject, (old, &new), how.part, errors)?;
+        check_update(subject, (old, &new), how, errors)?;
     }
     for member in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         new.set_meta(member, old.meta(member).cloned());
@@ -294,10 +294,10 @@ fn keep_system_metadata(new: &mut Object, old: &Object) {
 fn check_update(
     subject: Subject<'_>,
     (old, new): (&Object, &Object),
-    part: Part,
+    how: How<'_>,
     mut errors: Vec<FieldError>,
 ) -> Result<(), ApiError> {
-    let resource = subject.resource;
+    let (resource, part) = (subject.resource, how.part);
     let hooks = &resource.strategy.hooks;
     let mut found = hooks.errors(Some(old), new, part);
     if !found.is_empty() && !resource.strategy.checks_direct_writes {
@@ -306,7 +306,13 @@ fn check_update(
     }
     errors.extend(found);
     let (kind, model) = (&resource.kind, resource.model.as_deref());
-    errors.extend(custom::validate_update(kind, model, (old, new), part));
+    let mut warn = |text| {
+        if let Some(warnings) = how.warnings {
+            warnings.add(text);
+        }
+    };
+    let found = custom::validate_update(kind, model, (old, new), part, &mut warn);
+    errors.extend(found);
     if errors.is_empty() {
         return Ok(());
     }

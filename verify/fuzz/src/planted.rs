@@ -13,6 +13,9 @@ bugs! {
         NullIsStored in "patch": "a null of a merge patch that is stored",
         UnknownFieldEndsMessage in "message": "an unknown field that ends a message",
         StaleIndexValue in "store": "a stale index value",
+        UnknownFieldIsShown in "custom": "an unknown field in the response to a create",
+        UnknownNameIsFatal in "rule": "an unknown name in a rule that causes an internal error",
+        NoIsUnquoted in "yaml": "a text that is written as a boolean",
         SlashIsFatal in "request": "an encoded slash that causes an internal error",
     }
 }

@@ -2,6 +2,7 @@
 //! submodule.
 
 mod continue_token;
+mod custom;
 mod decode;
 mod members;
 mod json;
@@ -14,9 +15,11 @@ mod pieces;
 mod protobuf;
 mod refusal;
 mod request;
+mod rule;
 mod saved_store;
 mod store;
 mod watch;
+mod yaml;
 
 use std::fmt;
 
@@ -149,6 +152,24 @@ pub const TARGETS: &[Target] = &[
         run: request::run,
         dictionary: REQUEST,
         runs: 3_000,
+    },
+    Target {
+        name: "custom",
+        run: custom::run,
+        dictionary: custom::WORDS,
+        runs: 1_000,
+    },
+    Target {
+        name: "rule",
+        run: rule::run,
+        dictionary: rule::WORDS,
+        runs: 400,
+    },
+    Target {
+        name: "yaml",
+        run: yaml::run,
+        dictionary: yaml::WORDS,
+        runs: 1_000,
     },
     Target {
         name: "protobuf",

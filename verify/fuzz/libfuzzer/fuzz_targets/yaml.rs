@@ -1,0 +1,5 @@
+//! libFuzzer entry point of the fuzz target `yaml`: passes each input to `kube_informer_fuzz::run`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| kube_informer_fuzz::run("yaml", data));

@@ -68,8 +68,8 @@
 //! A change of the schema applies to stored objects when they are read, and to their bytes with their next
 //! write.
 //! Rules in CEL (`x-kubernetes-validations`) are evaluated with the functions and the cost limits of Kubernetes.
-//! The cost is not estimated in advance, and the warning about a rule that an unchanged value violates is not
-//! sent.
+//! A definition with a rule that could exceed them, as Kubernetes estimates, is rejected.
+//! An update has a warning for a rule that a value violates without a change.
 //!
 //! The deletion of a definition deletes all objects of its kind. When no object is left, the definition is
 //! removed and the watches end.

@@ -21,7 +21,7 @@ use crate::fault_injection;
 use crate::kinds::{Kind, Kinds};
 use crate::resource::Registry;
 #[cfg(feature = "persistence")]
-use crate::restart::{Kept, with_definitions};
+use crate::restart::{Kept, Restored, with_definitions};
 use crate::server::Server;
 use crate::shared::{Settings, Shared};
 #[cfg(feature = "persistence")]
@@ -346,9 +346,12 @@ impl Builder {
             let registry = with_definitions(&mut disk, registry)?;
             let mut kept = Kept::new(&registry);
             let revision = disk.load(|stored| kept.take(stored))?;
-            let entries = kept.into_entries();
+            let Restored { entries, moved } = kept.finish();
             let server = self.empty(registry, revision);
             server.shared().recover(entries, revision);
+            if !moved.is_empty() {
+                disk.write_opened(&moved, revision, &server.shared().registry())?;
+            }
             server
         };
         server.shared().keep_on(disk);

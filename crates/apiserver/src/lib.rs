@@ -226,6 +226,7 @@ mod go_regex;
 mod yaml;
 mod schema;
 mod strategy;
+mod conversion;
 mod resource;
 
 // A request: its destination, options, body and user.

@@ -3,8 +3,8 @@
 //! A resource is one version of a served kind, together with the rules for the kind's objects.
 //!
 //! Guarantees:
-//! - all versions with the same group and plural name share one [`CollectionId`]. An object that is written
-//!   in one version can be read in every version;
+//! - all versions of a kind share one [`CollectionId`]. An object that is written in one version can be read in
+//!   every version. The built-in kind `Event` has versions in two groups;
 //! - a [`Resource`] never changes. If its definition changes, it is replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
+use crate::conversion::Conversion;
 use crate::decode_error::DecodeError;
 use crate::kinds::schema::{Definition, Schema};
 use crate::kinds::{Kind, Kinds, Scope, version};
@@ -24,7 +25,7 @@ use crate::typed::{self, DEFAULTS_BYTES_MAX, Decoded, TooManyDefaults, ValueType
 
 /// Id of a collection. A server numbers its collections from 0.
 ///
-/// A collection contains the objects of all API versions that have the same group and plural name.
+/// A collection contains the objects of all API versions of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
@@ -44,6 +45,9 @@ pub(crate) struct Resource {
     ///
     /// Equal rules of one definition are the same value, also in a later resource.
     pub(crate) model: Option<Arc<Model>>,
+    /// The conversion of the objects of a built-in kind to another version in which they are stored. `None` if they
+    /// are stored in this version.
+    pub(crate) conversion: Option<Conversion>,
     value_type: OnceLock<ValueType>,
     definition: OnceLock<Option<&'static Definition>>,
 }
@@ -59,6 +63,7 @@ pub(crate) struct Registry {
     /// The last resource of each group and plural name that was ever served or stored, such as
     /// `deployments.apps`.
     ///
+    /// Of a built-in kind with several versions, it is the version in which objects are stored.
     /// A resource that is defined again has its earlier collection.
     collections: BTreeMap<String, Arc<Resource>>,
     kinds: Kinds,
@@ -200,6 +205,7 @@ impl Resource {
     fn new(
         kind: &Kind,
         model: Option<Arc<Model>>,
+        conversion: Option<Conversion>,
         ordinal: usize,
         collection: CollectionId,
     ) -> Resource {
@@ -214,6 +220,7 @@ impl Resource {
             ),
             strategy: Strategy::of(kind),
             model,
+            conversion,
             value_type: OnceLock::new(),
             definition: OnceLock::new(),
         }
@@ -259,7 +266,7 @@ impl Registry {
                 let (plural, group) = name.split_once('.').unwrap_or((&name, ""));
                 let kind = Kind::custom(group, "", "", plural, scope);
                 let next = CollectionId(self.collections.len());
-                let resource = Resource::new(&kind, None, self.next_ordinal, next);
+                let resource = Resource::new(&kind, None, None, self.next_ordinal, next);
                 self.next_ordinal += 1;
                 self.collections.insert(name, Arc::new(resource));
             }
@@ -349,16 +356,25 @@ impl Registry {
                 same_model && kept.kind == *kind
             };
             let kept = kept.filter(is_same).cloned();
-            let name = kind.group_resource();
+            let conversion = Conversion::of(kind, &registry.kinds);
+            let name = match &conversion {
+                Some(conversion) => conversion.collection(),
+                None => kind.group_resource(),
+            };
             let resource = kept.unwrap_or_else(|| {
                 let next = CollectionId(registry.collections.len());
                 let earlier = registry.collections.get(&name);
                 let collection = earlier.map_or(next, |earlier| earlier.collection);
                 let ordinal = registry.next_ordinal;
                 registry.next_ordinal += 1;
-                Arc::new(Resource::new(kind, model.cloned(), ordinal, collection))
+                let model = model.cloned();
+                Arc::new(Resource::new(kind, model, conversion, ordinal, collection))
             });
-            registry.collections.insert(name, Arc::clone(&resource));
+            let last = registry.collections.entry(name);
+            let last = last.or_insert_with(|| Arc::clone(&resource));
+            if resource.conversion.is_none() {
+                *last = Arc::clone(&resource);
+            }
             registry.by_path.insert(path, at);
             registry.resources.push(resource);
         }
@@ -373,7 +389,7 @@ impl Registry {
                 let Resource {
                     kind, collection, ..
                 } = &**resource;
-                let bare = Resource::new(kind, None, self.next_ordinal, *collection);
+                let bare = Resource::new(kind, None, None, self.next_ordinal, *collection);
                 self.next_ordinal += 1;
                 *resource = Arc::new(bare);
             }
@@ -452,11 +468,14 @@ impl Registry {
 
     /// Iterates over the namespaced resources that support `delete`.
     ///
-    /// If several versions of a kind share a collection, only the first version is included.
+    /// If several versions of a kind share a collection, only one is included. Of a built-in kind, it is the version
+    /// in which objects are stored.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
-        let deletable =
-            |resource: &&Arc<Resource>| resource.is_namespaced() && resource.serves("delete");
+        let deletable = |resource: &&Arc<Resource>| {
+            let is_stored = resource.conversion.is_none();
+            resource.is_namespaced() && resource.serves("delete") && is_stored
+        };
         let first = move |resource: &&Arc<Resource>| seen.insert(resource.collection);
         self.resources.iter().filter(deletable).filter(first)
     }

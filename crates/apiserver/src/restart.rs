@@ -45,10 +45,18 @@ pub(crate) fn with_definitions(disk: &mut Disk, fixed: Registry) -> Result<Regis
 /// Converts the objects of a data directory to entries of the store.
 pub(crate) struct Kept<'a> {
     registry: &'a Registry,
-    /// Name and resource of the last object's collection. Saves a lookup if the next object is in the same
+    /// Name of the last object's collection, and its resource and id. Saves a lookup if the next object is in the same
     /// collection.
-    current: Option<(String, Option<Arc<Resource>>)>,
-    entries: Vec<(CollectionId, Entry)>,
+    current: Option<(String, Option<(Arc<Resource>, CollectionId)>)>,
+    restored: Restored,
+}
+
+/// The objects of a data directory as entries of the store.
+#[derive(Default)]
+pub(crate) struct Restored {
+    pub(crate) entries: Vec<(CollectionId, Arc<Entry>)>,
+    /// Writes that move objects from collections that this version does not have to those of `entries`.
+    pub(crate) moved: Vec<Write>,
 }
 
 impl<'a> Kept<'a> {
@@ -56,11 +64,13 @@ impl<'a> Kept<'a> {
         Kept {
             registry,
             current: None,
-            entries: Vec::new(),
+            restored: Restored::default(),
         }
     }
 
     /// Converts a stored object to an entry. Ignores the object if the registry does not have its collection.
+    ///
+    /// Earlier versions of this library had a collection for the events of each group. They are one now.
     ///
     /// # Errors
     ///
@@ -71,18 +81,36 @@ impl<'a> Kept<'a> {
             .as_ref()
             .is_none_or(|(name, _)| name != stored.collection)
         {
-            let resource = self.registry.last_resource(stored.collection).cloned();
-            self.current = Some((stored.collection.to_owned(), resource));
+            let last = self.registry.last_resource(stored.collection);
+            let found = last.map(|last| {
+                let own = last.collection;
+                let served = self.registry.resource_named(stored.collection);
+                let elsewhere = served.filter(|served| served.collection != own);
+                (Arc::clone(elsewhere.unwrap_or(last)), own)
+            });
+            self.current = Some((stored.collection.to_owned(), found));
         }
-        if let Some((_, Some(resource))) = &self.current {
+        if let Some((_, Some((resource, own)))) = &self.current {
             let entry = Entry::restored(resource, stored.key, stored.members, stored.metadata)?;
-            self.entries.push((resource.collection, entry));
+            let entry = Arc::new(entry);
+            if resource.collection != *own {
+                let write = |collection, new| Write {
+                    revision: entry.revision,
+                    collection,
+                    key: Arc::clone(&entry.key),
+                    new,
+                };
+                let added = Some(Arc::clone(&entry));
+                let writes = [write(*own, None), write(resource.collection, added)];
+                self.restored.moved.extend(writes);
+            }
+            self.restored.entries.push((resource.collection, entry));
         }
         Ok(())
     }
 
-    pub(crate) fn into_entries(self) -> Vec<(CollectionId, Entry)> {
-        self.entries
+    pub(crate) fn finish(self) -> Restored {
+        self.restored
     }
 }
 
@@ -109,7 +137,7 @@ impl Shared {
     /// Adds the objects of a data directory to the store without events, and sets the store's revision.
     ///
     /// Must be called before the first request.
-    pub(crate) fn recover(&self, entries: Vec<(CollectionId, Entry)>, revision: u64) {
+    pub(crate) fn recover(&self, entries: Vec<(CollectionId, Arc<Entry>)>, revision: u64) {
         let mut state = self.lock();
         for (collection, entry) in entries {
             state.storage.recover(collection, entry);
@@ -139,5 +167,43 @@ impl Shared {
             // The namespaces and definitions stay as they are until the next start.
             tracing::warn!(%cause, "failed to resume interrupted work on namespaces and CustomResourceDefinitions; it resumes at the next start");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::{Kinds, Scope};
+
+    #[test]
+    fn events_of_both_groups_are_moved_to_one_collection() {
+        let legacy = "events.events.k8s.io";
+        let registry = Registry::new(&Kinds::builtin());
+        let registry = registry.with_collections([(legacy.to_owned(), Scope::Namespaced)]);
+        let [old, new] = [legacy, "events"].map(|name| {
+            let last = registry.last_resource(name).unwrap();
+            last.collection
+        });
+        assert_ne!(old, new);
+        let metadata = r#""metadata":{"name":"a","resourceVersion":"5"}"#;
+        let members = format!(r#"{metadata},"note":"n""#);
+        let mut kept = Kept::new(&registry);
+        let stored = Stored {
+            collection: legacy,
+            key: "ns/a",
+            members: members.as_bytes(),
+            metadata: 11..metadata.len(),
+        };
+        kept.take(stored).unwrap();
+        let Restored { entries, moved } = kept.finish();
+        let [(collection, entry)] = entries.as_slice() else {
+            panic!("one object is stored");
+        };
+        assert_eq!((*collection, entry.revision), (new, 5));
+        let core = registry.by_path("", "v1", "events").unwrap();
+        assert_eq!(entry.object(core)["message"], "n");
+        let moved = moved.iter();
+        let moved: Vec<_> = moved.map(|it| (it.collection, it.new.is_some())).collect();
+        assert_eq!(moved, [(old, false), (new, true)]);
     }
 }

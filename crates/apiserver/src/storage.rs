@@ -321,11 +321,11 @@ impl Storage {
 
     /// Adds an object from a data directory. Creates neither an event nor a new revision.
     #[cfg(feature = "persistence")]
-    pub(crate) fn recover(&mut self, collection: CollectionId, entry: Entry) {
+    pub(crate) fn recover(&mut self, collection: CollectionId, entry: Arc<Entry>) {
         self.object_bytes += entry.bytes();
         let collection = &mut self.collections[collection.0];
         let key = Arc::clone(&entry.key);
-        collection.objects.insert(key, Arc::new(entry));
+        collection.objects.insert(key, entry);
     }
 
     /// Drops all events of all collections.

@@ -6,6 +6,8 @@
 //!
 //! The `columns` module computes the cells.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -24,18 +26,18 @@ pub(crate) struct Table {
     columns: &'static [Column],
     /// The columns after Name of a custom kind; replaces `columns`.
     defined: Vec<DefinedColumn>,
-    type_meta: String,
+    resource: Arc<Resource>,
     /// Source of the current time, from which ages are computed.
     clock: Clock,
 }
 
 impl Table {
-    pub(crate) fn new(resource: &Resource, clock: Clock) -> Table {
+    pub(crate) fn new(resource: &Arc<Resource>, clock: Clock) -> Table {
         Table {
             kind: resource.kind.kind.clone(),
             columns: resource.strategy.columns,
             defined: defined::of(&resource.kind),
-            type_meta: resource.type_meta.clone(),
+            resource: Arc::clone(resource),
             clock,
         }
     }
@@ -72,12 +74,14 @@ impl Table {
         self.clock.now()
     }
 
-    /// Appends the table row of an object, with the current age.
+    /// Appends the table row of a stored object, with the current age.
     pub(crate) fn write_row(&self, entry: &Entry, include: IncludeObject, out: &mut Vec<u8>) {
         self.write_row_at(self.now(), entry, include, out);
     }
 
-    /// Appends the table row of an object, with the age at the time `now`.
+    /// Appends the table row of a stored object, with the age at the time `now`.
+    ///
+    /// As in Kubernetes, the cells of a built-in kind are the same in all its versions.
     pub(crate) fn write_row_at(
         &self,
         now: Timestamp,
@@ -85,8 +89,13 @@ impl Table {
         include: IncludeObject,
         out: &mut Vec<u8>,
     ) {
+        let stored = entry;
+        let view = stored.viewed(&self.resource);
+        let entry = view.as_ref().unwrap_or(stored);
+        let is_converted = self.resource.conversion.is_some();
+        let celled = if is_converted { stored } else { entry };
         let mut whole = Vec::new();
-        entry.write_as(&self.type_meta, &mut whole);
+        celled.write_object(&self.resource, &mut whole);
         let members = serde_json::from_slice(&whole).expect("an entry was written as JSON");
         let object = Object::stored(members);
         let cells = self.cells(object, now);
@@ -99,7 +108,11 @@ impl Table {
             }
             IncludeObject::Object => {
                 out.extend_from_slice(b",\"object\":");
-                out.extend_from_slice(&whole);
+                if is_converted {
+                    entry.write_object(&self.resource, out);
+                } else {
+                    out.extend_from_slice(&whole);
+                }
             }
         }
         out.push(b'}');

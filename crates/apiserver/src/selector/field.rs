@@ -30,6 +30,8 @@ pub(crate) struct Field {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldTable {
     own: &'static [Field],
+    /// The labels that selectors use, each with its label in `own`. `None` if selectors use those of `own`.
+    labels: Option<&'static [(&'static str, &'static str)]>,
     /// The alternative name and the usual name of one field, such as `spec.host` and `spec.nodeName`.
     alias: Option<(&'static str, &'static str)>,
     /// Returns the error message for an unsupported field.
@@ -136,18 +138,25 @@ pub(crate) const CORE_EVENT: FieldTable = FieldTable::of(&[
     },
     field("type"),
 ]);
-pub(crate) const EVENT: FieldTable = FieldTable::of(&[
-    field("regarding.kind"),
-    field("regarding.namespace"),
-    field("regarding.name"),
-    field("regarding.uid"),
-    field("regarding.apiVersion"),
-    field("regarding.resourceVersion"),
-    field("regarding.fieldPath"),
-    field("reason"),
-    field("reportingController"),
-    field("type"),
-]);
+/// The fields of an event of `events.k8s.io`, which is stored as one of the core group.
+pub(crate) const EVENT: FieldTable = FieldTable {
+    labels: Some(&[
+        ("regarding.kind", "involvedObject.kind"),
+        ("regarding.namespace", "involvedObject.namespace"),
+        ("regarding.name", "involvedObject.name"),
+        ("regarding.uid", "involvedObject.uid"),
+        ("regarding.apiVersion", "involvedObject.apiVersion"),
+        (
+            "regarding.resourceVersion",
+            "involvedObject.resourceVersion",
+        ),
+        ("regarding.fieldPath", "involvedObject.fieldPath"),
+        ("reason", "reason"),
+        ("reportingController", "reportingComponent"),
+        ("type", "type"),
+    ]),
+    ..CORE_EVENT
+};
 pub(crate) const SIGNING_REQUEST: FieldTable = FieldTable::of_cluster(&[field("spec.signerName")]);
 pub(crate) const RESOURCE_SLICE: FieldTable = FieldTable {
     unsupported: |label| {
@@ -176,6 +185,7 @@ impl FieldTable {
     const fn of(own: &'static [Field]) -> FieldTable {
         FieldTable {
             own,
+            labels: None,
             alias: None,
             unsupported: |label| format!("field label not supported: {label}"),
             has_namespace: true,
@@ -224,7 +234,14 @@ impl FieldTable {
             "metadata.namespace" if self.has_namespace => return Ok(Source::Namespace),
             _ => {}
         }
-        let found = self.position(label).or_else(|| {
+        let own = match self.labels {
+            None => Some(label),
+            Some(labels) => {
+                let mut labels = labels.iter();
+                labels.find_map(|(known, own)| (*known == label).then_some(*own))
+            }
+        };
+        let found = own.and_then(|own| self.position(own)).or_else(|| {
             let at = selectable.iter().position(|field| field.path == label)?;
             Some(self.own.len() + at)
         });

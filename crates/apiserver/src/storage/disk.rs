@@ -242,6 +242,21 @@ impl Disk {
         Ok(())
     }
 
+    /// Stores a batch of writes as [`Disk::write`] does, while the directory is opened.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file can't be written.
+    pub(crate) fn write_opened(
+        &mut self,
+        writes: &[Write],
+        revision: u64,
+        registry: &Registry,
+    ) -> Result<(), OpenError> {
+        let written = self.write(writes, revision, registry);
+        written.map_err(|detail| self.refuse(Failure::Damaged(detail)))
+    }
+
     fn file(&self) -> PathBuf {
         self.directory.join(FILE)
     }

@@ -3,7 +3,8 @@
 //! Guarantees:
 //! - an entry is immutable, and readers share it. The JSON is serialized once, when the object is stored;
 //! - the stored JSON does not contain `apiVersion` and `kind`, so responses in every API version use the same
-//!   entry. An exception is a custom object that another version or a changed definition shows in another form;
+//!   entry. Exceptions are a custom object that another version or a changed definition shows in another form, and
+//!   a built-in object that is read in another version than that in which its kind is stored;
 //! - equal objects have equal bytes, because members are ordered by name.
 
 use std::ops::Range;
@@ -11,6 +12,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+#[cfg(feature = "persistence")]
+use crate::conversion;
 use crate::go_json::append;
 use crate::object::Object;
 use crate::resource::Resource;
@@ -43,18 +46,23 @@ pub(crate) struct Entry {
 impl Entry {
     /// Creates the entry of an object at `revision`, or without a revision if `revision` is 0.
     ///
-    /// Adapts the object to the rules of the resource's definition, if the resource has one.
+    /// Adapts the object to the rules of the resource's definition, if the resource has one, and converts it to the
+    /// version in which its kind is stored.
     pub(crate) fn new(
         resource: &Resource,
         key: Arc<str>,
         object: &Map<String, Value>,
         revision: u64,
     ) -> Entry {
-        let Some(model) = &resource.model else {
+        if resource.model.is_none() && resource.conversion.is_none() {
             return Entry::written(resource, key, object, revision);
-        };
+        }
         let mut object = object.clone();
-        model.show(model.stored_version(), &mut object);
+        if let Some(model) = &resource.model {
+            model.show(model.stored_version(), &mut object);
+        } else if let Some(conversion) = &resource.conversion {
+            conversion.store(&mut object);
+        }
         Entry::written(resource, key, &object, revision)
     }
 
@@ -105,8 +113,16 @@ impl Entry {
     /// Returns the object as readers of `resource` see it. Returns `None` if they see it as it is stored.
     ///
     /// Both differ if the object was stored in another version of its kind, or before a change of its
-    /// definition.
+    /// definition. The view of a built-in object has the stored form's values for selectors, and can't be viewed
+    /// again.
     pub(crate) fn viewed(&self, resource: &Resource) -> Option<Entry> {
+        if let Some(conversion) = &resource.conversion {
+            let mut object = self.parsed(resource);
+            conversion.show(&mut object);
+            let view = Entry::written(resource, Arc::clone(&self.key), &object, self.revision);
+            let fields = self.fields.clone();
+            return Some(Entry { fields, ..view });
+        }
         let model = resource.model.as_ref()?;
         let is_adapted = |own: &Arc<Model>| Arc::ptr_eq(own, model);
         if self.model.as_ref().is_some_and(is_adapted) {
@@ -128,8 +144,9 @@ impl Entry {
     }
 
     /// Returns whether `other`, which was written for `model`, is stored in the same version with the same bytes.
-    pub(crate) fn is_same(&self, other: &Entry, model: &Model) -> bool {
-        self.members == other.members && self.stored_version(model) == other.stored_version(model)
+    pub(crate) fn is_same(&self, other: &Entry, model: Option<&Model>) -> bool {
+        let is_same = |model| self.stored_version(model) == other.stored_version(model);
+        self.members == other.members && model.is_none_or(is_same)
     }
 
     /// Creates an entry of the changed object `new` with the key of `self`.
@@ -145,6 +162,8 @@ impl Entry {
     }
 
     /// Restores an entry from the values that [`Entry::stored`] returned.
+    ///
+    /// Converts an object that is not in the version in which its kind is stored now.
     ///
     /// # Errors
     ///
@@ -162,9 +181,16 @@ impl Entry {
         let revision = revision.and_then(|revision| revision.parse().ok());
         let whole = [b"{", members, b"}"].concat();
         let object = serde_json::from_slice(&whole).map_err(|error| error.to_string())?;
+        let revision = revision.ok_or("it has no revision")?;
+        if resource.conversion.is_some() {
+            return Ok(Entry::new(resource, key.into(), &object, revision));
+        }
+        if let Some(object) = conversion::upgraded(&resource.kind, &object) {
+            return Ok(Entry::written(resource, key.into(), &object, revision));
+        }
         Ok(Entry {
             key: key.into(),
-            revision: revision.ok_or("it has no revision")?,
+            revision,
             labels: Labels::of(&meta),
             fields: resource.fields_of(&object),
             members: members.into(),

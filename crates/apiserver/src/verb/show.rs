@@ -62,8 +62,9 @@ impl Call {
         entry: &Arc<Entry>,
     ) -> Result<Reply, ApiError> {
         let format = self.format(target, Content::Object)?;
-        let view = entry.viewed(&target.resource).map(Arc::new);
-        let entry = view.as_ref().unwrap_or(entry);
+        let stored = entry;
+        let view = stored.viewed(&target.resource).map(Arc::new);
+        let entry = view.as_ref().unwrap_or(stored);
         let mut bytes = Vec::new();
         if let Some(schema) = format.schema(&target.resource.kind) {
             match format.representation {
@@ -80,7 +81,7 @@ impl Call {
             Representation::Object => entry.write_object(&target.resource, &mut bytes),
             Representation::Metadata => entry.write_metadata(&mut bytes),
             Representation::Table(_) => {
-                let page = Page::of_one(entry);
+                let page = Page::of_one(stored);
                 let mut reply = self.show_text_page(target, format, page)?;
                 reply.code = code;
                 return Ok(reply);
@@ -104,7 +105,9 @@ impl Call {
     ) -> Result<Reply, ApiError> {
         if let Some(schema) = format.schema(&target.resource.kind) {
             let budget = &self.shared.response_budget;
-            let body = list::write_protobuf(budget, &schema, &page, format.representation).await?;
+            let (resource, representation) = (&target.resource, format.representation);
+            let body =
+                list::write_protobuf(budget, &schema, resource, &page, representation).await?;
             if let Some(body) = body {
                 return Ok(Reply::protobuf(StatusCode::OK, body, Some(page.revision)));
             }

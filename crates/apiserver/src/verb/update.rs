@@ -87,12 +87,14 @@ pub(crate) fn change(
 
 /// Returns whether a write of the state `new`, which readers already see, changes nothing in the store.
 ///
-/// Such a write stores the changes of the object's definition since the object was written, as in Kubernetes.
+/// Such a write stores the changes of the object's definition since the object was written, and what a conversion to
+/// the stored version changes, as in Kubernetes.
 fn is_stored(resource: &Resource, entry: &Entry, new: &Object) -> bool {
-    let Some(model) = &resource.model else {
+    let model = resource.model.as_deref();
+    if model.is_none() && resource.conversion.is_none() {
         return true;
-    };
-    let is_viewed = entry.viewed(resource).is_some();
+    }
+    let is_viewed = resource.conversion.is_some() || entry.viewed(resource).is_some();
     !is_viewed || entry.is_same(&entry.changed(resource, new, entry.revision), model)
 }
 

@@ -41,6 +41,7 @@ mod shared_bytes;
 mod strategic;
 mod system_objects;
 mod unauthorised;
+mod versions;
 mod wake_ups;
 mod watch;
 mod watch_cache;

@@ -119,6 +119,7 @@ pub(crate) fn write(
 pub(crate) async fn write_protobuf(
     budget: &Arc<ResponseBudget>,
     schema: &Schema,
+    resource: &Resource,
     page: &Page,
     representation: Representation,
 ) -> Result<Option<Body>, ApiError> {
@@ -129,6 +130,8 @@ pub(crate) async fn write_protobuf(
             tokio::task::yield_now().await;
         }
         json.clear();
+        let view = entry.viewed(resource);
+        let entry = view.as_ref().unwrap_or(entry);
         match representation {
             Representation::Metadata => entry.write_metadata_item(&mut json),
             _ => entry.write_item(&mut json),
@@ -246,15 +249,18 @@ impl JsonItems {
         if !std::mem::take(&mut self.first) {
             out.push(b',');
         }
+        if let Representation::Table(include) = self.representation {
+            self.table.write_row(&entry, include, out);
+            return true;
+        }
         let view = entry.viewed(&self.resource);
         let entry = view.as_ref().unwrap_or(&entry);
         match self.representation {
+            Representation::Metadata => entry.write_metadata(out),
             Representation::Object if self.resource.kind.custom => {
                 entry.write_object(&self.resource, out);
             }
-            Representation::Object => entry.write_item(out),
-            Representation::Metadata => entry.write_metadata(out),
-            Representation::Table(include) => self.table.write_row(entry, include, out),
+            _ => entry.write_item(out),
         }
         true
     }

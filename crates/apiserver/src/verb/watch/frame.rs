@@ -151,8 +151,9 @@ impl Framer {
         shape: Shape,
         out: &mut Vec<u8>,
     ) -> Result<(), Unfit> {
-        let view = entry.viewed(&self.resource);
-        let entry = view.as_ref().unwrap_or(entry);
+        let stored = entry;
+        let view = stored.viewed(&self.resource);
+        let entry = view.as_ref().unwrap_or(stored);
         if let Some(schema) = &self.schema {
             let mut json = Vec::new();
             match shape {
@@ -168,7 +169,7 @@ impl Framer {
             |out| match shape {
                 Shape::Object(_) => entry.write_object(&self.resource, out),
                 Shape::Metadata(_) => entry.write_metadata(out),
-                Shape::Table(shape) => self.write_table(entry, shape, out),
+                Shape::Table(shape) => self.write_table(stored, shape, out),
             },
             out,
         );

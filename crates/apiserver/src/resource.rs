@@ -23,9 +23,7 @@ use crate::status::{ApiError, FieldError};
 use crate::strategy::Strategy;
 use crate::typed::{self, DEFAULTS_BYTES_MAX, Decoded, TooManyDefaults, ValueType};
 
-/// Id of a collection. A server numbers its collections from 0.
-///
-/// A collection contains the objects of all API versions of a kind.
+/// Id of a collection, which contains the objects of all API versions of a kind. Ids start at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
@@ -61,9 +59,7 @@ pub(crate) struct Registry {
     /// Maps `group/version/plural` to an index in `resources`.
     by_path: BTreeMap<String, usize>,
     /// The last resource of each group and plural name that was ever served or stored, such as
-    /// `deployments.apps`.
-    ///
-    /// Of a built-in kind with several versions, it is the version in which objects are stored.
+    /// `deployments.apps`. Of a built-in kind, it is the version in which objects are stored.
     /// A resource that is defined again has its earlier collection.
     collections: BTreeMap<String, Arc<Resource>>,
     kinds: Kinds,
@@ -357,10 +353,8 @@ impl Registry {
             };
             let kept = kept.filter(is_same).cloned();
             let conversion = Conversion::of(kind, &registry.kinds);
-            let name = match &conversion {
-                Some(conversion) => conversion.collection(),
-                None => kind.group_resource(),
-            };
+            let stored = conversion.as_ref().map(Conversion::collection);
+            let name = stored.unwrap_or_else(|| kind.group_resource());
             let resource = kept.unwrap_or_else(|| {
                 let next = CollectionId(registry.collections.len());
                 let earlier = registry.collections.get(&name);
@@ -370,10 +364,8 @@ impl Registry {
                 let model = model.cloned();
                 Arc::new(Resource::new(kind, model, conversion, ordinal, collection))
             });
-            let last = registry.collections.entry(name);
-            let last = last.or_insert_with(|| Arc::clone(&resource));
-            if resource.conversion.is_none() {
-                *last = Arc::clone(&resource);
+            if resource.conversion.is_none() || !registry.collections.contains_key(&name) {
+                registry.collections.insert(name, Arc::clone(&resource));
             }
             registry.by_path.insert(path, at);
             registry.resources.push(resource);
@@ -460,7 +452,7 @@ impl Registry {
         self.by_path(&found.group, &found.version, &found.plural)
     }
 
-    /// Returns the id of the collection that `group_resource` names, such as `deployments.apps`.
+    /// Returns the collection that `group_resource` names, such as `deployments.apps`.
     pub(crate) fn collection_named(&self, group_resource: &str) -> Option<CollectionId> {
         self.resource_named(group_resource)
             .map(|resource| resource.collection)
@@ -474,7 +466,7 @@ impl Registry {
         let mut seen = BTreeSet::new();
         let deletable = |resource: &&Arc<Resource>| {
             let is_stored = resource.conversion.is_none();
-            resource.is_namespaced() && resource.serves("delete") && is_stored
+            is_stored && resource.is_namespaced() && resource.serves("delete")
         };
         let first = move |resource: &&Arc<Resource>| seen.insert(resource.collection);
         self.resources.iter().filter(deletable).filter(first)

@@ -243,15 +243,15 @@ impl Kind {
 
     /// Returns the Go package of the kind's internal type, such as `core`, for error messages.
     pub(crate) fn internal_package(&self) -> &str {
-        match self.group.split('.').next() {
-            None | Some("") => "core",
-            Some(first) => first,
+        match self.group.as_str() {
+            "" | "events.k8s.io" => "core",
+            group => group.split('.').next().unwrap_or(group),
         }
     }
 
-    /// Returns the kind name that validation errors contain, such as `Pod` or `Deployment.apps`.
+    /// Returns the name of the internal kind, which errors contain, such as `Pod` or `Deployment.apps`.
     pub(crate) fn group_kind(&self) -> String {
-        if self.group.is_empty() {
+        if matches!(self.group.as_str(), "" | "events.k8s.io") {
             self.kind.clone()
         } else {
             format!("{}.{}", self.kind, self.group)

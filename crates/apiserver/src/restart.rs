@@ -42,12 +42,15 @@ pub(crate) fn with_definitions(disk: &mut Disk, fixed: Registry) -> Result<Regis
     Ok(fixed.redefined(found).unwrap_or(fixed))
 }
 
+/// The resource that decodes the objects of a collection, and the id of the collection.
+type Place = (Arc<Resource>, CollectionId);
+
 /// Converts the objects of a data directory to entries of the store.
 pub(crate) struct Kept<'a> {
     registry: &'a Registry,
     /// Name of the last object's collection, and its resource and id. Saves a lookup if the next object is in the same
     /// collection.
-    current: Option<(String, Option<(Arc<Resource>, CollectionId)>)>,
+    current: Option<(String, Option<Place>)>,
     restored: Restored,
 }
 

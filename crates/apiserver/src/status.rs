@@ -282,6 +282,9 @@ impl ApiError {
         let details = error.0.details.get_or_insert_default();
         // As in Kubernetes, the kind instead of the resource.
         details.kind.clone_from(&kind.kind);
+        if kind.group_kind() == kind.kind {
+            details.group.clear();
+        }
         error
     }
 

@@ -95,7 +95,7 @@ fn to_v2(object: &mut Members) {
         let mut metrics = others.unwrap_or_default();
         if let Some(percent) = spec.remove("targetCPUUtilizationPercentage") {
             let target = json!({"type": "Utilization", "averageUtilization": percent});
-            metrics.push(cpu(Metrics::Target, target));
+            metrics.push(cpu(Metrics::Target, &target));
         }
         if !metrics.is_empty() {
             spec.insert("metrics".to_owned(), Value::Array(metrics));
@@ -109,13 +109,13 @@ fn to_v2(object: &mut Members) {
             .remove("currentCPUUtilizationPercentage")
             .map(|percent| {
                 let current = json!({"averageUtilization": percent});
-                vec![cpu(Metrics::Current, current)]
+                vec![cpu(Metrics::Current, &current)]
             });
         let metrics = read(CURRENT_METRICS).and_then(|all| metrics_to_v2(Metrics::Current, all));
         if let Some(metrics) = metrics.or(cpu_only) {
             status.insert("currentMetrics".to_owned(), Value::Array(metrics));
         }
-        let conditions = read(CONDITIONS).and_then(|all| decoded("status", "conditions", all));
+        let conditions = read(CONDITIONS).and_then(|all| decoded("status", "conditions", &all));
         if let Some(conditions) = conditions {
             status.insert("conditions".to_owned(), conditions);
         }
@@ -123,7 +123,7 @@ fn to_v2(object: &mut Members) {
 }
 
 /// Returns the metric of the CPU with a target or a measured value.
-fn cpu(metrics: Metrics, value: Value) -> Value {
+fn cpu(metrics: Metrics, value: &Value) -> Value {
     json!({"type": "Resource", "resource": {"name": "cpu", metrics.name(): value}})
 }
 
@@ -175,14 +175,14 @@ fn metrics_to_v2(metrics: Metrics, list: Value) -> Option<Vec<Value>> {
         Metrics::Target => ("spec", "metrics"),
         Metrics::Current => ("status", "currentMetrics"),
     };
-    match decoded(part, list, Value::Array(converted))? {
+    match decoded(part, list, &Value::Array(converted))? {
         Value::Array(items) => Some(items),
         _ => None,
     }
 }
 
 /// Returns a value of version 2 as Go decodes it. Returns `None` if a type is wrong.
-fn decoded(part: &str, member: &str, value: Value) -> Option<Value> {
+fn decoded(part: &str, member: &str, value: &Value) -> Option<Value> {
     let autoscaler = ValueType::named(RULES.stored, RULES.shown.1);
     let mut decoded = typed::decode(json!({part: {member: value}}), autoscaler);
     if decoded.fault.is_some() {
@@ -240,7 +240,7 @@ fn behavior_to_v2(mut behavior: Value) -> Option<Value> {
         let mut fields = BEHAVIOR_FIELDS.iter();
         fields.find_map(|(go, field)| go.eq_ignore_ascii_case(name).then_some(*field))
     });
-    let behavior = decoded("spec", "behavior", behavior)?;
+    let behavior = decoded("spec", "behavior", &behavior)?;
     let rules = behavior.as_object()?;
     let is_set = rules.values().any(|rules| !rules.is_null());
     is_set.then_some(behavior)
@@ -277,8 +277,11 @@ fn to_v1(object: &mut Members) {
             && !metrics.is_empty()
         {
             let shares = metrics.iter();
-            let shares = shares.filter_map(|metric| cpu_utilization(Metrics::Current, metric));
-            let last = ("currentCPUUtilizationPercentage", shares.last().cloned());
+            let mut shares = shares.filter_map(|metric| cpu_utilization(Metrics::Current, metric));
+            let last = (
+                "currentCPUUtilizationPercentage",
+                shares.next_back().cloned(),
+            );
             set_all(status, [last]);
             let metrics = metrics.iter();
             let metrics = metrics.map(|metric| metric_to_v1(Metrics::Current, metric));

@@ -43,7 +43,10 @@ fn only_two_kinds_have_several_versions() {
         converted,
         expected.map(|(version, name)| (version.to_owned(), name.to_owned()))
     );
-    let mut names: Vec<_> = kinds.iter().map(|kind| kind.group_resource()).collect();
+    let mut names: Vec<_> = kinds
+        .iter()
+        .map(crate::kinds::Kind::group_resource)
+        .collect();
     names.dedup();
     assert_eq!(
         kinds.len() - names.len(),

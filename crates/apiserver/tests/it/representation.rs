@@ -334,7 +334,9 @@ async fn tables_of_services_storage_and_events_equal_those_of_kubernetes() {
         h | Deployment/d | cpu: <unknown>/50% | 1 | 3 | 0 | 0s
         Last Seen | Type | Reason | Object | Subobject | Source | Message | First Seen | Count | Name
         60m | Normal | r | pod/p | spec.c | kubelet, h | m | 120m | 4 | e1
+        60s | Normal | r | pod/p |  | c, i | n | 120m | 7 | e2
         Last Seen | Type | Reason | Object | Subobject | Source | Message | First Seen | Count | Name
+        60m | Normal | r | pod/p | spec.c | kubelet, h | m | 120m | 4 | e1
         60s | Normal | r | pod/p |  | c, i | n | 120m | 7 | e2
     "#]].assert_eq(&text);
 }

@@ -230,9 +230,11 @@ var realStatuses = []string{"Namespace", "Node", "PodDisruptionBudget", "Resourc
 
 // validated contains the kinds that the embedded server validates. It rejects most objects with random fields.
 var validated = []string{
-	"ControllerRevision", "CronJob", "DaemonSet", "Deployment", "IngressClass", "Job", "Pod", "PodDisruptionBudget",
-	"PodTemplate", "PriorityClass", "ReplicaSet", "ReplicationController", "Role", "RoleBinding", "ClusterRole",
-	"ClusterRoleBinding", "RuntimeClass", "Service", "StatefulSet", "StorageClass",
+	"CSIDriver", "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "EndpointSlice", "Event", "FlowSchema",
+	"Ingress", "IngressClass", "Job", "LimitRange", "PersistentVolume", "PersistentVolumeClaim", "Pod",
+	"PodDisruptionBudget", "PodTemplate", "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet",
+	"ReplicationController", "ResourceQuota", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "RuntimeClass", "Service",
+	"StatefulSet", "StorageClass",
 }
 
 // rounds is the number of objects drawn per kind. 2 in 10 pointers are nil, so each field is present in some

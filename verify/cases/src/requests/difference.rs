@@ -37,12 +37,6 @@ impl Difference {
         self.command().split(' ').nth(1) == Some(method)
     }
 
-    /// Returns whether the command's URL names a kind whose validation rules the embedded server implements.
-    pub(super) fn is_of_a_validated_kind(&self) -> bool {
-        let command = self.command();
-        command.contains("/configmaps") || command.contains("/secrets")
-    }
-
     /// Returns both answers, if they are responses.
     pub(super) fn responses(&self) -> Option<(&Response, &Response)> {
         let [real, embedded] = &self.answers;

@@ -9,8 +9,6 @@ use super::difference::Difference;
 use crate::answer::{Answer, Content, Response};
 
 const NULL_ITEMS: &str = "null_items_of_partial_lists";
-const RULES: &str = "kinds_are_not_validated";
-const POD: &str = "pod_update_message_has_no_diff";
 const APPLY: &str = "server_side_apply";
 
 /// Replaces `"items": null` by an empty list in each answer. Returns the name of this intentional difference
@@ -41,31 +39,8 @@ pub(super) fn settle(answers: &mut [Answer]) -> Vec<&'static str> {
 /// Returns the name of the intentional difference that `difference` shows, if it is one.
 pub(super) fn name(difference: &Difference) -> Option<&'static str> {
     let (real, embedded) = difference.responses()?;
-    let (of_real, of_embedded) = (Invalid::of(real), Invalid::of(embedded));
-    match (of_real, of_embedded) {
-        // kube-apiserver validates an object before it looks for another one with the same name.
-        (Some(invalid), None)
-            if embedded.is_success() || (embedded.status == 409 && difference.is("POST")) =>
-        {
-            // The rules of metadata are the same for all kinds, and the embedded server has them.
-            let is_of_kind = !invalid.0.is_empty() && invalid.of_metadata().is_empty();
-            let is_of_kind = is_of_kind && !difference.is_of_a_validated_kind();
-            return is_of_kind.then_some(RULES);
-        }
-        (Some(invalid), Some(found)) => {
-            if invalid.is_of_a_pod() && found.is_of_a_pod() {
-                return Some(POD);
-            }
-            if invalid.differs_in_managers(&found) {
-                return Some(APPLY);
-            }
-            let has_same_metadata = invalid.of_metadata() == found.of_metadata();
-            let is_part = found.0.iter().all(|cause| invalid.0.contains(cause));
-            let is_of_kind = is_part && found.0.len() < invalid.0.len() && has_same_metadata;
-            let is_of_kind = is_of_kind && !difference.is_of_a_validated_kind();
-            return is_of_kind.then_some(RULES);
-        }
-        _ => {}
+    if let (Some(invalid), Some(found)) = (Invalid::of(real), Invalid::of(embedded)) {
+        return invalid.differs_in_managers(&found).then_some(APPLY);
     }
     if real.status != embedded.status {
         return None;
@@ -111,13 +86,6 @@ impl<'a> Invalid<'a> {
         (response.status == 422).then(|| Self(causes.collect()))
     }
 
-    fn of_metadata(&self) -> Vec<&(&'a str, &'a str)> {
-        let causes = self.0.iter();
-        causes
-            .filter(|(field, _)| field.starts_with("metadata"))
-            .collect()
-    }
-
     /// Returns whether both servers reject a patch for the same reason, but only kube-apiserver's message
     /// quotes `managedFields`.
     ///
@@ -132,11 +100,6 @@ impl<'a> Invalid<'a> {
             && !has_managers(embedded)
             && reason(real).is_some()
             && reason(real) == reason(embedded)
-    }
-
-    fn is_of_a_pod(&self) -> bool {
-        const MESSAGE: &str = "pod updates may not change fields other than";
-        self.0.iter().any(|(_, message)| message.contains(MESSAGE))
     }
 }
 

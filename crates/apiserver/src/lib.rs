@@ -123,7 +123,7 @@
 //!
 //! - Requests are validated in `metadata`, in definitions and objects of defined kinds, and in these built-in kinds:
 //!   `ConfigMap` and `Secret` (keys, size, immutable data), `Deployment`, `ReplicaSet`, `StatefulSet`, `DaemonSet`,
-//!   `ReplicationController` and `PodTemplate` (selectors, labels, numbers, strategies, fixed fields), `ControllerRevision`,
+//!   `ReplicationController` and `PodTemplate` (selectors, labels, numbers, strategies, fixed fields, counts of `status`), `ControllerRevision`,
 //!   `Job` and `CronJob` (numbers, modes, selectors, schedules, fixed fields; not policies of failures), `Service` (ports,
 //!   type, name, affinity), `PodDisruptionBudget`, roles and their bindings, the classes of
 //!   ingresses, priorities, runtimes and storage, `Event`, `Ingress`, `EndpointSlice`, `ResourceQuota`, `LimitRange`,

@@ -48,6 +48,7 @@ mod volume;
 mod volume_path;
 mod warnings;
 mod workload;
+mod workload_status;
 
 use std::collections::BTreeSet;
 
@@ -144,6 +145,9 @@ pub(crate) struct Strategy {
 /// Adds warnings, as [`Hooks::warn`] does.
 pub(crate) type Warn = fn(&Object, Option<&Object>, &mut Vec<String>);
 
+/// Adds the errors in a new object to the report, given the stored object, if the write is an update.
+type Check = fn(&Object, Option<&Object>, &mut Report);
+
 /// The functions of a strategy, for behavior that is specific to one resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hooks {
@@ -155,7 +159,9 @@ pub(crate) struct Hooks {
     pub(crate) prepare_create: Option<fn(&mut Object)>,
     /// Adds the errors in the values of an object that a client creates, or of an update, given the new object and the
     /// stored object.
-    pub(crate) check: fn(&Object, Option<&Object>, &mut Report),
+    pub(crate) check: Check,
+    /// Adds the errors in the `status` of an update of the subresource `status`, like [`Hooks::check`].
+    pub(crate) check_status: Check,
     /// Adds the warnings about a valid object that a client creates, or about an update, given the new object and the
     /// stored object (`WarningsOnCreate`, `WarningsOnUpdate`).
     pub(crate) warn: Option<Warn>,
@@ -242,6 +248,7 @@ impl Hooks {
         prepare_status: |_, _, _| {},
         prepare_create: None,
         check: |_, _, _| {},
+        check_status: |_, _, _| {},
         warn: None,
         validate: |_| Vec::new(),
         prepare_update: |_, _, _| {},
@@ -250,7 +257,7 @@ impl Hooks {
         grace_period: |_, _, _| GracePeriod::None,
     };
 
-    const fn checked_by(check: fn(&Object, Option<&Object>, &mut Report)) -> Hooks {
+    const fn checked_by(check: Check) -> Hooks {
         Hooks {
             check,
             ..Hooks::NONE
@@ -263,37 +270,40 @@ impl Hooks {
             None => (self.validate)(new),
             Some(old) => (self.validate_update)(old, new, part),
         };
-        if part == Part::Main {
-            errors.extend(self.value_errors(old, new));
-        }
+        let check = match part {
+            Part::Main => self.check,
+            Part::Status => self.check_status,
+            Part::Finalize | Part::Binding | Part::All => return errors,
+        };
+        errors.extend(value_errors(check, old, new));
         errors
     }
+}
 
-    /// Returns the errors of [`Hooks::check`], without those that the old object has too.
-    ///
-    /// A direct call can store an invalid object. A client can still change it, if the change itself is valid.
-    fn value_errors(&self, old: Option<&Object>, new: &Object) -> Vec<FieldError> {
-        let check = |old, new| {
-            let mut report = Report::default();
-            (self.check)(new, old, &mut report);
-            report.into_errors()
-        };
-        let errors = check(old, new);
-        let Some(old) = old.filter(|_| !errors.is_empty()) else {
-            return errors;
-        };
-        // The change can move an invalid item, and the error can show what has changed.
-        let place = |error: &FieldError| {
-            let field = error.field.split('[').map(|part| {
-                let end = part.find(']').map_or(0, |end| end + 1);
-                part[end..].to_owned()
-            });
-            (field.collect::<String>(), error.reason)
-        };
-        let known: BTreeSet<_> = check(Some(old), old).iter().map(place).collect();
-        errors
-            .into_iter()
-            .filter(|error| !known.contains(&place(error)))
-            .collect()
-    }
+/// Returns the errors of [`Hooks::check`] or [`Hooks::check_status`], without those that the old object has too.
+///
+/// A direct call can store an invalid object. A client can still change it, if the change itself is valid.
+fn value_errors(check: Check, old: Option<&Object>, new: &Object) -> Vec<FieldError> {
+    let check = |old, new| {
+        let mut report = Report::default();
+        check(new, old, &mut report);
+        report.into_errors()
+    };
+    let errors = check(old, new);
+    let Some(old) = old.filter(|_| !errors.is_empty()) else {
+        return errors;
+    };
+    // The change can move an invalid item, and the error can show what has changed.
+    let place = |error: &FieldError| {
+        let field = error.field.split('[').map(|part| {
+            let end = part.find(']').map_or(0, |end| end + 1);
+            part[end..].to_owned()
+        });
+        (field.collect::<String>(), error.reason)
+    };
+    let known: BTreeSet<_> = check(Some(old), old).iter().map(place).collect();
+    errors
+        .into_iter()
+        .filter(|error| !known.contains(&place(error)))
+        .collect()
 }

@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 use super::field::Field;
 use super::warnings::add_template;
 use super::workload::check_daemon_set;
-use super::{Hooks, Part};
+use super::{Hooks, Part, workload_status};
 use crate::object::Object;
 
 pub(super) const HOOKS: Hooks = Hooks {
     prepare_create: Some(begin),
     check: check_daemon_set,
+    check_status: workload_status::of_daemon_set,
     warn: Some(warn),
     prepare_update: count,
     ..Hooks::NONE

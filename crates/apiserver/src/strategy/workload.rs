@@ -13,24 +13,28 @@ use super::int_or_percent;
 use super::labels::{check_selector, is_empty_selector, selects, shown_selector};
 use super::pod_spec::check_template;
 use super::report::Report;
-use super::{Hooks, warnings};
+use super::{Hooks, warnings, workload_status};
 use crate::name_syntax::label_faults;
 use crate::object::Object;
 
 pub(super) const DEPLOYMENT: Hooks = Hooks {
+    check_status: workload_status::of_deployment,
     warn: Some(warnings::of_workload),
     ..Hooks::checked_by(check_deployment)
 };
 pub(super) const REPLICA_SET: Hooks = Hooks {
+    check_status: workload_status::of_replica_set,
     warn: Some(warnings::of_workload),
     ..Hooks::checked_by(check_replica_set)
 };
 pub(super) const REPLICATION_CONTROLLER: Hooks = Hooks {
+    check_status: workload_status::of_replica_set,
     warn: Some(warnings::of_workload),
     ..Hooks::checked_by(check_controller)
 };
 pub(super) const STATEFUL_SET: Hooks = Hooks {
     prepare: drop_disabled,
+    check_status: workload_status::of_stateful_set,
     warn: Some(warnings::of_stateful_set),
     ..Hooks::checked_by(check_stateful_set)
 };

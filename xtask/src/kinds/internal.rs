@@ -1,4 +1,4 @@
-//! Generates the embedded server's table of internal types: how Kubernetes shows a part of a pod in messages.
+//! Generates the embedded server's table of internal types: how Kubernetes shows parts of objects in messages.
 //!
 //! An error message about a struct contains the JSON of the internal Go type. It has no JSON tags, so its members have
 //! the names and the order of the Go fields, and are never left out.
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result, bail};
 
 /// The types that messages show.
-const ROOTS: [&str; 1] = ["PodTemplateSpec"];
+const ROOTS: [&str; 2] = ["PersistentVolumeSource", "PodTemplateSpec"];
 
 /// The fields of each struct, in the order of the source text.
 type Structs<'a> = BTreeMap<&'a str, Vec<Field<'a>>>;
@@ -136,7 +136,7 @@ fn aliases(text: &str) -> BTreeMap<&str, &str> {
 mod tests {
     use super::*;
 
-    const CORE: &str = "type PodTemplateSpec struct {\n\tmetav1.ObjectMeta\n\t// Comment.\n\tSpec PodSpec\n}\n\ntype PodSpec struct {\n\tName  Name // comment\n\tGrace *int64\n\tPorts []Port\n}\n\ntype Name string\n\ntype Port struct {\n\tTarget intstr.IntOrString\n}\n";
+    const CORE: &str = "type PersistentVolumeSource struct {\n\tNFS *Port\n}\n\ntype PodTemplateSpec struct {\n\tmetav1.ObjectMeta\n\t// Comment.\n\tSpec PodSpec\n}\n\ntype PodSpec struct {\n\tName  Name // comment\n\tGrace *int64\n\tPorts []Port\n}\n\ntype Name string\n\ntype Port struct {\n\tTarget intstr.IntOrString\n}\n";
 
     const METADATA: &str = "type ObjectMeta struct {\n\tName string `json:\"name,omitempty\" protobuf:\"bytes,1,opt,name=name\"`\n}\n";
 
@@ -158,6 +158,8 @@ mod tests {
                 "\tTarget\t0",
                 "ObjectMeta",
                 "\tname?\tnull",
+                "PersistentVolumeSource",
+                "\tNFS\t*Port",
             ]
         );
     }

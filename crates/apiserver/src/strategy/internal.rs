@@ -1,9 +1,9 @@
-//! Shows parts of pods in messages as Kubernetes does: as JSON of its internal types.
+//! Shows parts of pods, volumes and claims in messages as Kubernetes does: as JSON of its internal types.
 //!
 //! The members of an internal type have Go's names and order, and absent values are shown.
 //!
-//! Guarantees: a part of a pod that Kubernetes accepts is shown exactly. The difference of two specs that are too long
-//! to be compared is left out.
+//! Guarantees: a part that Kubernetes accepts is shown exactly. The difference of two values that are too long to be
+//! compared is left out.
 
 mod difference;
 
@@ -90,10 +90,15 @@ pub(super) fn shown_template(template: &Value) -> String {
     shown("PodTemplateSpec", &internal)
 }
 
-/// Returns the difference of the specs of two pods as text.
-pub(super) fn spec_difference(old: &Value, new: &Value) -> String {
-    let text = |spec| indented(&shown_spec(spec));
+/// Returns the difference of two values of an internal type, as [`shown`] shows them.
+pub(super) fn shown_difference(type_name: &str, old: &Value, new: &Value) -> String {
+    let text = |value| indented(&shown(type_name, value));
     difference::unified(&text(old), &text(new))
+}
+
+/// Returns the difference of the specs of two pods.
+pub(super) fn spec_difference(old: &Value, new: &Value) -> String {
+    shown_difference("PodSpec", &internal_spec(old), &internal_spec(new))
 }
 
 /// Returns the `spec` of a pod with the members of its security context in their internal place.

@@ -2,17 +2,18 @@
 //!
 //! The server sets `status.lastPhaseTransitionTime` of a new volume to the time of its creation.
 //!
-//! Guarantees: the errors and their order are those of `pkg/apis/core/validation` in Kubernetes, without the difference of the
-//! old and the new object in the message about a field that can't change. Not checked: the sources of volumes, except that
-//! there is exactly one, and node affinity.
+//! Guarantees: the errors and their order are those of `pkg/apis/core/validation` in Kubernetes. Not checked: the sources of
+//! volumes, except that there is exactly one, and node affinity.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Hooks;
 use super::container::parsed;
 use super::field::{Field, IMMUTABLE};
+use super::internal::shown_difference;
 use super::labels::check_selector;
 use super::report::{Path, Report};
+use super::unchanged::is_unchanged;
 use crate::name_syntax::{NameRule, label_faults};
 use crate::object::Object;
 use crate::quantity::Quantity;
@@ -162,26 +163,37 @@ fn check_names(spec: &Field<'_, '_>, report: &mut Report) {
 }
 
 fn check_volume_update(spec: &Field<'_, '_>, old: &Field<'_, '_>, report: &mut Report) {
-    let source = |spec: &Field<'_, '_>, name: &str| spec.at(name).value.clone();
-    let is_changed = SOURCES.iter().any(|name| {
-        let (mut new, old) = (source(spec, name), source(old, name));
-        // The secret can be set once.
-        let secret = "controllerExpandSecretRef";
-        if let (Some(new), true) = (new.as_object_mut(), old[secret].is_null()) {
-            new.remove(secret);
-        }
-        new != old
-    });
-    if is_changed {
-        let path = spec.path.child("persistentvolumesource");
-        let why = "spec.persistentvolumesource is immutable after creation";
-        report.forbidden(&path, why);
-    }
+    check_source_change(spec, old.value, report);
     check_mode(spec, old, report);
     let class = "volumeAttributesClassName";
     if old.at(class).exists() && !spec.at(class).exists() {
         let why = "update from non-nil value to nil is forbidden";
         spec.at(class).forbidden(report, why);
+    }
+}
+
+/// Checks that the source of a volume does not change. One secret of a driver can be set once.
+fn check_source_change(spec: &Field<'_, '_>, old: &Value, report: &mut Report) {
+    let is_same = |new: &Value| {
+        let mut names = SOURCES.iter();
+        names.all(|name| is_unchanged(&new[*name], &old[*name]))
+    };
+    if is_same(spec.value) {
+        return;
+    }
+    let mut compared = spec.value.clone();
+    let secret = "controllerExpandSecretRef";
+    let had_none = old["csi"].is_object() && old["csi"][secret].is_null();
+    let driver = compared.get_mut("csi").and_then(Value::as_object_mut);
+    if let Some(driver) = driver.filter(|_| had_none) {
+        driver.remove(secret);
+    }
+    if !is_same(&compared) {
+        let path = spec.path.child("persistentvolumesource");
+        let difference = shown_difference("PersistentVolumeSource", old, &compared);
+        let why =
+            format_args!("spec.persistentvolumesource is immutable after creation\n{difference}");
+        report.forbidden(&path, why);
     }
 }
 
@@ -249,23 +261,25 @@ fn check_data_source(source: &Field<'_, '_>, report: &mut Report) {
 
 fn check_claim_update((claim, old): (&Object, &Object), report: &mut Report) {
     let (spec, old_spec) = (Field::of(claim, "spec"), Field::of(old, "spec"));
-    let annotation = |claim: &Object| {
+    let class_of = |claim: &'_ Object| {
         let annotations = claim.meta("annotations");
-        let class = annotations.and_then(|all| all.get(CLASS)?.as_str());
-        class.unwrap_or_default().to_owned()
+        annotations.and_then(|all| Some(all.get(CLASS)?.as_str()?.to_owned()))
     };
-    let (class, old_class) = (annotation(claim), annotation(old));
-    if class != old_class {
+    let (class, old_class) = (class_of(claim), class_of(old));
+    let sets_class = old_spec.value["storageClassName"].is_null() && {
+        let set = spec.value["storageClassName"].as_str();
+        set.is_some_and(|set| old_class.as_deref().is_none_or(|old| set == old))
+    };
+    let is_moved = sets_class && class.is_none();
+    if class.as_deref().unwrap_or_default() != old_class.as_deref().unwrap_or_default() && !is_moved
+    {
         let metadata = Path::root("metadata");
         let annotations = metadata.child("annotations");
-        let shown = Quoted(&class);
+        let shown = Quoted(class.as_deref().unwrap_or_default());
         report.invalid(&annotations.child(CLASS), shown, IMMUTABLE);
     }
     let is_bound = Field::of(claim, "status").at("phase").is("Bound");
-    if !is_equal_claim(spec.value, old_spec.value, is_bound) {
-        let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        report.forbidden(&spec.path, why);
-    }
+    check_claim_spec(&spec, old_spec.value, (is_bound, sets_class), report);
     check_size(&spec, (&old_spec, old), report);
     check_mode(&spec, &old_spec, report);
     let class = spec.at("volumeAttributesClassName");
@@ -284,32 +298,48 @@ fn check_claim_update((claim, old): (&Object, &Object), report: &mut Report) {
     }
 }
 
-/// Returns whether two specs differ only in what can change: the name of the volume and the class, if they were not set,
-/// and what a bound claim requests.
-fn is_equal_claim(new: &Value, old: &Value, is_bound: bool) -> bool {
-    let empty = Map::new();
-    let [new, old] = [new, old].map(|spec| spec.as_object().unwrap_or(&empty));
-    let mut names = new.keys().chain(old.keys());
-    names.all(|name| {
-        let [new, old] = [new, old].map(|spec| spec.get(name).unwrap_or(&Value::Null));
-        let is_unset = old.is_null() || old == "";
-        match name.as_str() {
-            _ if new == old => true,
-            "volumeName" => is_unset,
-            "storageClassName" => old.is_null(),
-            "volumeAttributesClassName" => is_bound,
-            "resources" => is_bound && without_storage(new) == without_storage(old),
-            _ => false,
+/// Checks that only that changes which can change: the name of the volume, if it was not set, and what a bound claim
+/// requests. `sets_class` is whether the storage class is set as it can be.
+fn check_claim_spec(
+    spec: &Field<'_, '_>,
+    old: &Value,
+    (is_bound, sets_class): (bool, bool),
+    report: &mut Report,
+) {
+    if spec.value == old {
+        return;
+    }
+    let (mut new, mut old) = (spec.value.clone(), old.clone());
+    if old["volumeName"].is_null() || old["volumeName"] == "" {
+        copy(&new, &mut old, "volumeName");
+    }
+    if sets_class {
+        copy(&old, &mut new, "storageClassName");
+    }
+    if is_bound {
+        copy(&old, &mut new, "volumeAttributesClassName");
+        let requests = new.pointer_mut("/resources/requests");
+        if let Some(requests) = requests {
+            copy(&old["resources"]["requests"], requests, "storage");
         }
-    })
+    }
+    if !is_unchanged(&new, &old) {
+        let difference = shown_difference("PersistentVolumeClaimSpec", &old, &new);
+        let why = format_args!(
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n{difference}"
+        );
+        report.forbidden(&spec.path, why);
+    }
 }
 
-fn without_storage(resources: &Value) -> Value {
-    let mut rest = resources.clone();
-    if let Some(requests) = rest["requests"].as_object_mut() {
-        requests.remove("storage");
+/// Gives `to` the member of `from`, or none.
+fn copy(from: &Value, to: &mut Value, name: &str) {
+    if let Some(members) = to.as_object_mut() {
+        match from.get(name) {
+            Some(value) => drop(members.insert(name.to_owned(), value.clone())),
+            None => drop(members.remove(name)),
+        }
     }
-    rest
 }
 
 /// Checks that a request does not become less than the capacity.
@@ -333,5 +363,123 @@ fn check_size(
         let requests = resources.at(requests);
         let why = "field can not be less than status.capacity";
         requests.at("storage").forbidden(report, why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strategy::Part;
+
+    /// Returns the messages about an update.
+    fn errors(hooks: Hooks, old: &Value, new: &Value) -> Vec<String> {
+        let [old, new] = [old, new].map(|value| Object::stored(value.as_object().unwrap().clone()));
+        let errors = hooks.errors(Some(&old), &new, Part::Main);
+        let texts = errors.iter();
+        texts
+            .map(|error| format!("{}: {}", error.field, error.body))
+            .collect()
+    }
+
+    fn claim(changes: &Value) -> Value {
+        let mut claim = json!({
+            "metadata": {"name": "a"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}},
+        });
+        merge(&mut claim, changes);
+        claim
+    }
+
+    fn volume(source: &Value) -> Value {
+        json!({
+            "metadata": {"name": "a"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "csi": source},
+        })
+    }
+
+    fn merge(object: &mut Value, changes: &Value) {
+        match (object, changes) {
+            (Value::Object(members), Value::Object(changes)) => {
+                for (name, change) in changes {
+                    merge(members.entry(name).or_insert(Value::Null), change);
+                }
+            }
+            (object, changes) => *object = changes.clone(),
+        }
+    }
+
+    #[test]
+    fn a_storage_class_can_be_set_once_and_moves_from_the_annotation() {
+        let with_annotation = json!({"metadata": {"annotations": {CLASS: "c"}}});
+        let with_class = |class: &str| json!({"spec": {"storageClassName": class}});
+        let none = json!({});
+        for (old, new, expected) in [
+            (&none, &with_class("c"), 0),
+            (&with_annotation, &with_class("c"), 0),
+            (&with_annotation, &with_class("d"), 2),
+            (&with_annotation, &none, 1),
+            (&with_class("c"), &with_class("d"), 1),
+            (&with_class("c"), &none, 1),
+        ] {
+            let found = errors(CLAIM, &claim(old), &claim(new));
+            assert_eq!(found.len(), expected, "{old} {new}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_bound_claim_can_grow() {
+        let with = |size: &str, phase: &str| {
+            claim(&json!({
+                "spec": {"resources": {"requests": {"storage": size}}},
+                "status": {"phase": phase, "capacity": {"storage": "1Gi"}},
+            }))
+        };
+        for (size, phase, expected) in [
+            ("3Gi", "Bound", None),
+            ("1500Mi", "Bound", None),
+            (
+                "1Gi",
+                "Bound",
+                Some(
+                    "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity",
+                ),
+            ),
+            ("2048Mi", "Pending", None),
+            (
+                "3Gi",
+                "Pending",
+                Some(
+                    "spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n@@ -6,7 +6,7 @@\n  \"Resources\": {\n   \"Limits\": null,\n   \"Requests\": {\n-   \"storage\": \"2Gi\"\n+   \"storage\": \"3Gi\"\n   }\n  },\n  \"VolumeName\": \"\",\n",
+                ),
+            ),
+        ] {
+            let found = errors(CLAIM, &with("2Gi", phase), &with(size, phase));
+            assert_eq!(found, Vec::from_iter(expected), "{size} {phase}");
+        }
+        let wrong = claim(&json!({"spec": {"resources": "x"}, "status": {"phase": "Bound"}}));
+        let found = errors(CLAIM, &wrong, &with("2Gi", "Bound"));
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn the_secret_for_expansions_can_be_set_once() {
+        let with = |secret: &Value| {
+            volume(
+                &json!({"driver": "d", "volumeHandle": "h", "controllerExpandSecretRef": secret}),
+            )
+        };
+        let (none, one) = (
+            with(&Value::Null),
+            with(&json!({"name": "a", "namespace": "b"})),
+        );
+        assert_eq!(errors(HOOKS, &none, &one), [""; 0]);
+        let found = errors(HOOKS, &one, &none);
+        let [found] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert!(
+            found.contains("-  \"ControllerExpandSecretRef\": {\n-   \"Name\": \"a\""),
+            "{found}"
+        );
     }
 }

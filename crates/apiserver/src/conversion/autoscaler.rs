@@ -361,8 +361,11 @@ fn behavior_to_v1(behavior: &mut Value) {
         "policies",
         "tolerance",
     ];
+    let Some(members) = behavior.as_object_mut() else {
+        return;
+    };
     for name in ["scaleUp", "scaleDown"] {
-        let rules = &mut behavior[name];
+        let rules = members.entry(name).or_insert(Value::Null);
         if let Some(rules) = rules.as_object_mut() {
             for name in optional {
                 rules.entry(name).or_insert(Value::Null);

@@ -175,6 +175,38 @@ fn malformed_annotations_are_ignored() {
     }
 }
 
+#[test]
+fn wrong_types_of_stored_values_do_not_stop_a_reader() {
+    for wrong in [
+        json!("x"),
+        json!(5),
+        json!([1, "x"]),
+        json!({"a": [5]}),
+        json!(null),
+    ] {
+        let metrics = json!([{"type": "Object", "object": wrong}, {"type": "Resource", "resource": wrong}, wrong]);
+        for v2 in [
+            json!({"metadata": {}, "spec": wrong, "status": wrong}),
+            json!({"metadata": {}, "spec": {"metrics": wrong, "behavior": wrong},
+                "status": {"currentMetrics": wrong, "conditions": wrong}}),
+            json!({"metadata": {}, "spec": {"metrics": metrics, "behavior": {"scaleUp": wrong}},
+                "status": {"currentMetrics": metrics, "conditions": [wrong]}}),
+        ] {
+            let v1 = shown(&autoscalers(), &v2);
+            stored(&autoscalers(), &v1);
+            stored(&autoscalers(), &v2);
+        }
+        let event =
+            json!({"metadata": {}, "involvedObject": wrong, "message": wrong, "count": wrong});
+        let events = conversion("events.k8s.io/v1", "Event");
+        let new = shown(&events, &event);
+        if !wrong.is_null() {
+            assert_eq!(new["regarding"], wrong);
+        }
+        stored(&events, &new);
+    }
+}
+
 #[cfg(feature = "persistence")]
 #[test]
 fn an_autoscaler_that_was_stored_in_version_1_is_upgraded() {

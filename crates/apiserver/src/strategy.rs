@@ -37,6 +37,7 @@ mod probe;
 mod quota;
 mod rbac;
 mod report;
+mod resource_name;
 mod schedule;
 mod scheduling;
 mod secret;

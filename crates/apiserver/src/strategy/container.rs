@@ -11,38 +11,15 @@ use super::field::Field;
 use super::port::{check_port_number, port_name_faults};
 use super::probe::check_probes;
 use super::report::Report;
+use super::resource_name::{can_overcommit, check_container_resource};
 use super::security::check_container_security;
 use super::volume_path::check_relative;
-use crate::name_syntax::{key_faults, label_faults};
+use crate::name_syntax::label_faults;
 use crate::quantity::Quantity;
 use crate::quote::Quoted;
 
 /// The protocols of ports.
 pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
-
-/// Names of the resources that containers can have besides extended ones, without `hugepages-`.
-pub(super) const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-
-/// Names of the other resources without a prefix, as those of quotas.
-pub(super) const OF_QUOTAS: [&str; 17] = [
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "persistentvolumeclaims",
-    "configmaps",
-    "services.nodeports",
-    "services.loadbalancers",
-    "storage",
-    "requests.storage",
-];
 
 /// What the checks of a container need to know about its pod.
 pub(super) struct PodContext<'a> {
@@ -264,20 +241,7 @@ fn check_resources(resources: &Field<'_, '_>, report: &mut Report) {
 }
 
 fn check_resource(name: &str, quantity: &Field<'_, '_>, report: &mut Report) {
-    let faults = key_faults(name);
-    let is_qualified = faults.is_empty();
-    for fault in faults {
-        report.invalid(&quantity.path, Quoted(name), fault);
-    }
-    let is_of_container = OF_CONTAINERS.contains(&name) || name.starts_with("hugepages-");
-    if !name.contains('/') && !is_of_container {
-        if is_qualified && !OF_QUOTAS.contains(&name) {
-            let why = "must be a standard resource type or fully qualified";
-            report.invalid(&quantity.path, Quoted(name), why);
-        }
-        let why = "must be a standard resource for containers";
-        report.invalid(&quantity.path, Quoted(name), why);
-    }
+    check_container_resource(name, &quantity.path, report);
     check_quantity(quantity, report);
 }
 
@@ -296,10 +260,4 @@ pub(super) fn is_negative(quantity: &Field<'_, '_>) -> bool {
 pub(super) fn parsed(quantity: &Field<'_, '_>) -> Option<Quantity> {
     let text = quantity.value.as_str()?;
     Quantity::parse(text).ok()
-}
-
-/// Returns whether a request can be less than the limit (`IsOvercommitAllowed`).
-pub(super) fn can_overcommit(name: &str) -> bool {
-    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
-    is_native && !name.starts_with("hugepages-")
 }

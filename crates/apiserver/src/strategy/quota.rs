@@ -9,9 +9,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Hooks;
-use super::container::{OF_CONTAINERS, OF_QUOTAS, can_overcommit, check_quantity, parsed};
+use super::container::{check_quantity, parsed};
 use super::field::{Field, IMMUTABLE};
 use super::report::Report;
+use super::resource_name::{
+    can_overcommit, check_container_resource, check_resource_name, is_extended, is_of_quotas,
+};
 use crate::go_json::to_text;
 use crate::name_syntax::key_faults;
 use crate::object::Object;
@@ -62,13 +65,12 @@ const LIMITED: [&str; 3] = ["Pod", "Container", "PersistentVolumeClaim"];
 const SCOPE: &str = "unsupported scope";
 const SCOPE_OF_RESOURCE: &str = "unsupported scope applied to resource";
 const CONFLICT: &str = "conflicting scopes";
-const STANDARD: &str = "must be a standard resource type or fully qualified";
 
 fn check_quota(quota: &Object, old: Option<&Object>, report: &mut Report) {
     let spec = Field::of(quota, "spec");
     for (name, quantity) in spec.at("hard").entries() {
-        let is_known = check_name(name, &quantity, report);
-        if is_known && !name.contains('/') && !is_of_quotas(name) {
+        check_resource_name(name, &quantity.path, report);
+        if !name.contains('/') && !is_of_quotas(name) {
             let why = "must be a standard resource for quota";
             report.invalid(&quantity.path, Quoted(name), why);
         }
@@ -89,35 +91,9 @@ fn check_quota(quota: &Object, old: Option<&Object>, report: &mut Report) {
     }
 }
 
-/// Checks the name of a resource, and returns whether it is a name of Kubernetes or has a domain.
-fn check_name(name: &str, quantity: &Field<'_, '_>, report: &mut Report) -> bool {
-    let faults = key_faults(name);
-    let is_qualified = faults.is_empty();
-    for fault in faults {
-        report.invalid(&quantity.path, Quoted(name), fault);
-    }
-    let is_known = name.contains('/') || name == "storage" || is_of_quotas(name);
-    if is_qualified && !is_known {
-        report.invalid(&quantity.path, Quoted(name), STANDARD);
-    }
-    // Kubernetes adds the error about quotas in any case.
-    is_qualified || !name.contains('/')
-}
-
-fn is_of_quotas(name: &str) -> bool {
-    let is_listed = OF_CONTAINERS.contains(&name) || OF_QUOTAS.contains(&name);
-    let huge = name.strip_prefix("requests.").unwrap_or(name);
-    is_listed && name != "storage" || huge.starts_with("hugepages-")
-}
-
 fn check_integer(name: &str, quantity: &Field<'_, '_>, report: &mut Report) {
-    let is_extended = || {
-        let is_native = !name.contains('/') || name.contains("kubernetes.io/");
-        let is_prefixed = name.starts_with("requests.");
-        !is_native && !is_prefixed && key_faults(&format!("requests.{name}")).is_empty()
-    };
     let is_integer = parsed(quantity).is_none_or(|quantity| quantity.as_integer().is_some());
-    if !is_integer && (COUNTED.contains(&name) || is_extended()) {
+    if !is_integer && (COUNTED.contains(&name) || is_extended(name)) {
         quantity.invalid(report, "must be an integer");
     }
 }
@@ -291,21 +267,10 @@ fn check_limit(limit: &Field<'_, '_>, report: &mut Report) {
 }
 
 fn check_limited(kind: &str, name: &str, quantity: &Field<'_, '_>, report: &mut Report) {
-    if !matches!(kind, "Pod" | "Container") {
-        check_name(name, quantity, report);
-        return;
-    }
-    let faults = key_faults(name);
-    let is_of_containers = OF_CONTAINERS.contains(&name) || name.starts_with("hugepages-");
-    if !name.contains('/') && !is_of_containers {
-        if faults.is_empty() && name != "storage" && !is_of_quotas(name) {
-            report.invalid(&quantity.path, Quoted(name), STANDARD);
-        }
-        let why = "must be a standard resource for containers";
-        report.invalid(&quantity.path, Quoted(name), why);
-    }
-    for fault in faults {
-        report.invalid(&quantity.path, Quoted(name), fault);
+    if matches!(kind, "Pod" | "Container") {
+        check_container_resource(name, &quantity.path, report);
+    } else {
+        check_resource_name(name, &quantity.path, report);
     }
 }
 

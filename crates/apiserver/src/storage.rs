@@ -320,12 +320,16 @@ impl Storage {
     }
 
     /// Adds an object from a data directory. Creates neither an event nor a new revision.
+    ///
+    /// Replaces an object with the same key, which events of two groups could have.
     #[cfg(feature = "persistence")]
     pub(crate) fn recover(&mut self, collection: CollectionId, entry: Arc<Entry>) {
         self.object_bytes += entry.bytes();
         let collection = &mut self.collections[collection.0];
         let key = Arc::clone(&entry.key);
-        collection.objects.insert(key, entry);
+        if let Some(replaced) = collection.objects.insert(key, entry) {
+            self.object_bytes -= replaced.bytes();
+        }
     }
 
     /// Drops all events of all collections.

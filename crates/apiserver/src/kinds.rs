@@ -11,6 +11,7 @@
 
 mod deprecation;
 pub(crate) mod priority;
+mod scale;
 pub(crate) mod schema;
 pub(crate) mod version;
 
@@ -18,6 +19,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::Deserialize;
+
+pub(crate) use self::scale::ScalePaths;
 
 /// Built-in kinds of Kubernetes 1.36, one resource per line; the file's header explains the format.
 const V1_36: &str = include_str!("kinds/v1_36.tsv");
@@ -116,19 +119,6 @@ pub(crate) struct PrinterColumn {
     pub(crate) json_path: String,
 }
 
-/// Paths of the fields of a custom object that its `Scale` shows, such as `.spec.replicas`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(crate) struct ScalePaths {
-    #[serde(rename = "specReplicasPath", default)]
-    pub(crate) replicas: String,
-    #[serde(rename = "statusReplicasPath", default)]
-    pub(crate) current_replicas: String,
-    /// Path of the field that contains a label selector as a string. Empty if the definition names no such
-    /// field.
-    #[serde(rename = "labelSelectorPath", default)]
-    pub(crate) selector: String,
-}
-
 /// A subresource of a [`Kind`], such as `status` or `scale`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subresource {
@@ -149,28 +139,6 @@ pub struct Subresource {
 pub struct Kinds {
     /// The kinds, sorted by group, version and plural name for binary search.
     kinds: Vec<Kind>,
-}
-
-/// Maximum number of names in a path of [`ScalePaths`]; each adds a level to the object.
-const SCALE_DEPTH_MAX: usize = 32;
-
-// === impl ScalePaths ===
-
-impl ScalePaths {
-    /// Returns whether the paths are below the members that Kubernetes allows, and not deeper than an object.
-    pub(crate) fn are_valid(&self) -> bool {
-        let is_below = |path: &str, part: &str| {
-            let names = path.strip_prefix(part).map(|names| names.split('.'));
-            let is_flat = path.matches('.').count() <= SCALE_DEPTH_MAX;
-            is_flat && names.is_some_and(|mut names| names.all(|name| !name.is_empty()))
-        };
-        let selector = &self.selector;
-        is_below(&self.replicas, ".spec.")
-            && is_below(&self.current_replicas, ".status.")
-            && (selector.is_empty()
-                || is_below(selector, ".spec.")
-                || is_below(selector, ".status."))
-    }
 }
 
 // === impl Kind ===

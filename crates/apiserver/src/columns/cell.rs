@@ -31,6 +31,8 @@ pub(super) const AGE: Column = column("Age", |object, now| json!(age(object, now
 pub(super) const NONE: &str = "<none>";
 
 /// Formats a duration in seconds as `kubectl` does (`duration.HumanDuration`), such as `2m5s`.
+///
+/// A negative duration is `<invalid>`, except for a deviation of one second.
 pub(crate) fn human_duration(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
@@ -46,7 +48,8 @@ pub(crate) fn human_duration(seconds: i64) -> String {
         format!("{}{name}{rest}", seconds / unit)
     };
     match seconds {
-        ..0 => "0s".to_owned(),
+        ..-1 => "<invalid>".to_owned(),
+        -1 => "0s".to_owned(),
         _ if seconds < 2 * MINUTE => format!("{seconds}s"),
         _ if seconds < 10 * MINUTE => two(MINUTE, "m", 1, "s"),
         _ if seconds < 3 * HOUR => format!("{}m", seconds / MINUTE),
@@ -131,26 +134,32 @@ pub(super) fn labels(labels: &Value) -> String {
 }
 
 /// Formats a `metav1.LabelSelector` as text, such as `app=web,tier in (a,b)`, or as `<none>`.
+///
+/// As in Kubernetes, all terms are sorted by key, and the values of a term are sorted.
 pub(super) fn selector(selector: &Value) -> String {
-    let equal = labels(&selector["matchLabels"]);
-    let mut terms: Vec<String> = Vec::new();
-    if equal != NONE {
-        terms.push(equal);
-    }
+    let equal = selector["matchLabels"].as_object().into_iter().flatten();
+    let equal = equal.map(|(key, value)| {
+        let value = value.as_str().unwrap_or_default();
+        (key.as_str(), format!("{key}={value}"))
+    });
     let expressions = selector["matchExpressions"].as_array();
-    let mut expressions = expressions.cloned().unwrap_or_default();
-    expressions.sort_by(|a, b| a["key"].as_str().cmp(&b["key"].as_str()));
-    for term in &expressions {
+    let expressions = expressions.into_iter().flatten().map(|term| {
         let key = term["key"].as_str().unwrap_or_default();
-        let values = term["values"].as_array().map(Vec::as_slice);
-        let values = joined(values.unwrap_or_default(), "");
-        terms.push(match term["operator"].as_str() {
+        let values = term["values"].as_array().into_iter().flatten();
+        let mut values: Vec<&str> = values.filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        let text = match term["operator"].as_str() {
             Some("In") => format!("{key} in ({values})"),
             Some("NotIn") => format!("{key} notin ({values})"),
             Some("DoesNotExist") => format!("!{key}"),
             _ => key.to_owned(),
-        });
-    }
+        };
+        (key, text)
+    });
+    let mut terms: Vec<(&str, String)> = equal.chain(expressions).collect();
+    terms.sort_by_key(|(key, _)| *key);
+    let terms: Vec<String> = terms.into_iter().map(|(_, text)| text).collect();
     none_if_empty(terms.join(","))
 }
 

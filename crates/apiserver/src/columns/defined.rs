@@ -94,10 +94,7 @@ impl DefinedColumn {
                 None => Value::Null,
                 Some(_) if matches!(value.as_str(), Some("" | "null")) => json!("<unknown>"),
                 Some(Err(_)) => json!("<invalid>"),
-                Some(Ok(time)) => match now.as_second() - time.as_second() {
-                    ..-1 => json!("<invalid>"),
-                    age => json!(human_duration(age)),
-                },
+                Some(Ok(time)) => json!(human_duration(now.as_second() - time.as_second())),
             },
             _ => Value::Null,
         }

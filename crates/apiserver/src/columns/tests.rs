@@ -1,11 +1,14 @@
-//! Tests that durations in table cells have the format of `kubectl`.
+//! Tests that durations and selectors in table cells have the format of `kubectl`.
 
-use super::cell::human_duration;
+use serde_json::json;
+
+use super::cell::{human_duration, selector};
 
 #[test]
 fn durations_have_the_precision_of_kubectl() {
     for (seconds, expected) in [
-        (-5, "0s"),
+        (-2, "<invalid>"),
+        (-1, "0s"),
         (0, "0s"),
         (119, "119s"),
         (120, "2m"),
@@ -22,5 +25,26 @@ fn durations_have_the_precision_of_kubectl() {
         (3_000 * 86_400, "8y"),
     ] {
         assert_eq!(human_duration(seconds), expected, "{seconds}");
+    }
+}
+
+#[test]
+fn terms_of_a_selector_are_sorted_by_key_and_their_values_too() {
+    let mixed = json!({
+        "matchLabels": {"d": "x", "b": "y"},
+        "matchExpressions": [
+            {"key": "e", "operator": "NotIn", "values": ["z", "a"]},
+            {"key": "c", "operator": "In", "values": ["z", "a"]},
+            {"key": "a", "operator": "Exists"},
+            {"key": "f", "operator": "DoesNotExist"},
+        ],
+    });
+    assert_eq!(selector(&mixed), "a,b=y,c in (a,z),d=x,e notin (a,z),!f");
+    for odd in [
+        json!(null),
+        json!("a"),
+        json!({"matchLabels": [], "matchExpressions": {}}),
+    ] {
+        assert_eq!(selector(&odd), "<none>", "{odd}");
     }
 }

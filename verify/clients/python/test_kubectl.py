@@ -15,6 +15,9 @@ import unittest
 FOLDER = pathlib.Path(__file__).parent / "kubectl"
 STEPS = FOLDER / "steps.txt"
 
+# The namespace of the steps, which the last step deletes.
+NAMESPACE = "kubectl-steps"
+
 # What differs between two runs on the same server.
 CHANGING = [
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"), "<uid>"),
@@ -54,10 +57,25 @@ def shown(text):
     return lines
 
 
+def run(command, environment):
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=FOLDER,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=COMMAND_MAX,
+    )
+
+
 class Kubectl(unittest.TestCase):
     def test_the_commands_of_a_new_user(self):
         self.maxDiff = None
-        real = os.environ.get("REAL_KUBECONFIG")
+        real, record = os.environ.get("REAL_KUBECONFIG"), os.environ.get("RECORD")
+        if record and not real:
+            self.fail("RECORD needs a real server: the output of the embedded server is not recorded")
         with tempfile.TemporaryDirectory() as home:
             kubeconfig = pathlib.Path(home) / "config"
             shutil.copy(real or os.environ["SERVE_KUBECONFIG"], kubeconfig)
@@ -69,27 +87,30 @@ class Kubectl(unittest.TestCase):
             }
             groups, results = read(), []
             self.assertGreaterEqual(sum(group[0].startswith("$ ") for group in groups), 40)
+            self.check_is_new(environment)
             for group in groups:
                 results.append(self.run_step(group, environment))
         expected = [line for group in groups for line in group]
         lines = [line for group in results for line in group]
-        if os.environ.get("RECORD") and real:
+        if record:
             STEPS.write_text("\n".join(lines) + "\n")
+            return
         self.assertEqual("\n".join(lines), "\n".join(expected))
+
+    def check_is_new(self, environment):
+        """Fails if the server has the namespace of an earlier run.
+
+        A server without controllers never removes a namespace that is being deleted.
+        """
+        done = run(f"kubectl get namespace {NAMESPACE} --ignore-not-found -o name", environment)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        found = done.stdout.strip()
+        self.assertEqual(found, "", f"the server has {found} of an earlier run; use a new server")
 
     def run_step(self, group, environment):
         if not group[0].startswith("$ "):
             return group
-        done = subprocess.run(
-            ["bash", "-c", group[0][2:]],
-            cwd=FOLDER,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=COMMAND_MAX,
-        )
+        done = run(group[0][2:], environment)
         lines = shown(done.stdout)
         if done.returncode:
             lines.append(f"  exit code {done.returncode}")

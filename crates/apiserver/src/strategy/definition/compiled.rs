@@ -11,8 +11,8 @@ use super::member::{Form, SCHEMA};
 use crate::schema::CelValidator;
 use crate::strategy::report::{Path, Report};
 
-/// Adds the errors of the rules that do not compile or could cost too much. Adds nothing to other errors, because the schema of such a
-/// definition can have any form.
+/// Adds the errors of the rules that do not compile or could cost too much. Adds nothing to other errors, because
+/// the schema of such a definition can have any form.
 ///
 /// As in Kubernetes, one rule of a version in `unchanged` can cost any amount, but not all rules together.
 pub(super) fn check(spec: &Spec<'_>, unchanged: &BTreeSet<&str>, report: &mut Report) {

@@ -121,14 +121,14 @@ impl Meter {
     }
 }
 
-/// Returns the cost of reading a text of `size` bytes or characters.
+/// Multiplies a size by a factor, and rounds up. A result that does not fit is the maximum.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
-    reason = "as in Go, and sizes are far below the limits"
+    reason = "the rounding is that of Go, and the conversion saturates"
 )]
-fn traversal(size: u64, factor: f64) -> u64 {
+pub(super) fn scale(size: u64, factor: f64) -> u64 {
     (size as f64 * factor).ceil() as u64
 }
 
@@ -137,7 +137,7 @@ const READ: f64 = 0.1;
 
 /// Returns the cost of matching a text with a pattern.
 fn matching(text: u64, pattern: u64) -> u64 {
-    traversal(text + 1, READ) * traversal(pattern, 0.25)
+    scale(text + 1, READ) * scale(pattern, 0.25)
 }
 
 /// The cost of making a list.
@@ -163,26 +163,26 @@ pub(super) fn of_call(
         }
         "ip" if overload == Some("cidr_ip") => 1,
         "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
-        | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => traversal(size(0), READ),
-        "replace" | "split" | "ip.isCanonical" => traversal(size(0), 2.0 * READ),
-        "join" => traversal(result.map_or(1, Value::cost_size), 2.0 * READ),
+        | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => scale(size(0), READ),
+        "replace" | "split" | "ip.isCanonical" => scale(size(0), 2.0 * READ),
+        "join" => scale(result.map_or(1, Value::cost_size), 2.0 * READ),
         "find" | "findAll" => matching(size(0), size(1)),
         "containsIP" | "containsCIDR" => {
-            let base = traversal(2 * size(0), READ);
+            let base = scale(2 * size(0), READ);
             let masking = if function == "containsCIDR" {
-                traversal(size(0), READ) + 1
+                scale(size(0), READ) + 1
             } else {
                 0
             };
             let is_text = overload.is_some_and(|overload| overload.ends_with("_string"));
-            base + masking + if is_text { traversal(size(1), READ) } else { 0 }
+            base + masking + if is_text { scale(size(1), READ) } else { 0 }
         }
         "validate" => match arguments.first() {
             Some(Value::Format(format)) => matching(size(1), named_format::pattern_size(format)),
             _ => 1,
         },
         "_==_" if arguments.first().is_some_and(has_constant_size) => 1,
-        "_==_" | "_!=_" => traversal(size(0).min(size(1)), READ),
+        "_==_" | "_!=_" => scale(size(0).min(size(1)), READ),
         _ => 1,
     }
 }
@@ -216,21 +216,29 @@ fn of_overload(overload: &str, arguments: &[Value<'_>], result: Option<&Value<'_
         }
         sort if sort.ends_with("_sortByAssociatedKeys") => of_self_comparison(arguments.get(1)),
         "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string"
-        | "strings_quote" | "string_format" => traversal(size(0), READ),
+        | "strings_quote" | "string_format" => scale(size(0), READ),
         "in_list" => size(1),
         "matches_string" => matching(size(0), size(1)),
-        "contains_string" => traversal(size(0), READ) * traversal(size(1), READ),
-        "add_string" | "add_bytes" => traversal(size(0) + size(1), READ),
-        "less_string"
-        | "greater_string"
-        | "less_equals_string"
-        | "greater_equals_string"
-        | "less_bytes"
-        | "greater_bytes"
-        | "less_equals_bytes"
-        | "greater_equals_bytes" => traversal(size(0).min(size(1)), READ),
+        "contains_string" => scale(size(0), READ) * scale(size(1), READ),
+        "add_string" | "add_bytes" => scale(size(0) + size(1), READ),
+        order if orders_letters(order) => scale(size(0).min(size(1)), READ),
         _ => return None,
     })
+}
+
+/// Returns whether an overload compares the letters of two texts, or the bytes of two values.
+pub(super) fn orders_letters(overload: &str) -> bool {
+    matches!(
+        overload,
+        "less_string"
+            | "greater_string"
+            | "less_equals_string"
+            | "greater_equals_string"
+            | "less_bytes"
+            | "greater_bytes"
+            | "less_equals_bytes"
+            | "greater_equals_bytes"
+    )
 }
 
 fn has_constant_size(value: &Value<'_>) -> bool {

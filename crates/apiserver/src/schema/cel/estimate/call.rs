@@ -3,6 +3,7 @@
 //! The numbers are those of `cost.go` in cel-go's checker, and of its libraries for lists and sets.
 
 use super::super::check::CallFacts;
+use super::super::cost::orders_letters;
 use super::super::node::{Id, Kind, Literal};
 use super::{Entry, Estimator, LETTER, LIST, ONE, Path, Range};
 
@@ -286,19 +287,7 @@ fn union(one: Option<Range>, other: Option<Range>) -> Option<Range> {
 
 /// Returns whether the cost of a comparison depends on the sizes of the values.
 fn compares(overload: &str) -> bool {
-    matches!(
-        overload,
-        "equals"
-            | "not_equals"
-            | "less_string"
-            | "greater_string"
-            | "less_equals_string"
-            | "greater_equals_string"
-            | "less_bytes"
-            | "greater_bytes"
-            | "less_equals_bytes"
-            | "greater_equals_bytes"
-    )
+    matches!(overload, "equals" | "not_equals") || orders_letters(overload)
 }
 
 /// The cost of applying a regular expression.

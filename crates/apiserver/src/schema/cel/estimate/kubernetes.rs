@@ -211,25 +211,23 @@ fn of_containment(overload: &str, argument: Range) -> Estimate {
 
 /// The size of a text after a replacement.
 fn replaced(text: Range, from: Range, to: Range) -> Range {
-    let (mut count, mut kept) = (Range::default(), Range::default());
-    if from.min == 0 {
+    let most = replacements(text.max, from.min, to.max <= from.min);
+    let least = replacements(text.min, from.max, from.max <= to.min);
+    let count = Range::new(least.0, most.0);
+    count.multiply(to).add(Range::new(least.1, most.1))
+}
+
+/// Returns how many parts of a text are replaced, and how many of its letters are kept. `keeps` means that the
+/// result has its greatest or least size if nothing is replaced.
+fn replacements(text: u64, from: u64, keeps: bool) -> (u64, u64) {
+    if from == 0 {
         // An empty text is between all letters.
-        count.max = text.max.saturating_add(1);
-        kept.max = text.max;
-    } else if to.max <= from.min {
-        kept.max = text.max;
+        (text.saturating_add(1), text)
+    } else if keeps {
+        (0, text)
     } else {
-        count.max = divide(text.max, from.min);
+        (divide(text, from), 0)
     }
-    if from.max == 0 {
-        count.min = text.min.saturating_add(1);
-        kept.min = text.min;
-    } else if from.max <= to.min {
-        kept.min = text.min;
-    } else {
-        count.min = divide(text.min, from.max);
-    }
-    count.multiply(to).add(kept)
 }
 
 /// Divides, and rounds up.

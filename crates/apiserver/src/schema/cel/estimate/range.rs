@@ -1,7 +1,6 @@
 //! Ranges of sizes and costs, whose operations do not overflow.
 
-/// The value from which a number does not fit into 64 bits.
-const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+use super::super::cost::scale;
 
 /// The least and the greatest size or cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -51,24 +50,5 @@ impl Range {
             min: self.min.min(other.min),
             max: self.max.max(other.max),
         }
-    }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    reason = "the rounding is that of Go, and the value is not negative and below 2^64"
-)]
-fn scale(value: u64, factor: f64) -> u64 {
-    let value = value as f64;
-    if value > 0.0 && factor > 0.0 && value > TWO_TO_64 / factor {
-        return u64::MAX;
-    }
-    let scaled = (value * factor).ceil();
-    if scaled >= TWO_TO_64 {
-        u64::MAX
-    } else {
-        scaled as u64
     }
 }

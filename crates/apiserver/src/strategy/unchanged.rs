@@ -14,14 +14,12 @@ pub(super) fn is_unchanged(new: &Value, old: &Value) -> bool {
 fn is_same(new: &Value, old: &Value, are_quantities: bool) -> bool {
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => {
-            let mut names = new.keys().chain(old.keys());
-            names.all(|name| {
-                let member = |members: &'_ serde_json::Map<String, Value>| {
-                    members.get(name).cloned().unwrap_or_default()
-                };
-                let are_quantities = are_quantities || holds_quantities(name);
-                is_same(&member(new), &member(old), are_quantities)
-            })
+            let is_kept = |(name, value): (&String, &Value)| {
+                let old = old.get(name).unwrap_or(&Value::Null);
+                is_same(value, old, are_quantities || holds_quantities(name))
+            };
+            let mut removed = old.iter().filter(|(name, _)| !new.contains_key(*name));
+            new.iter().all(is_kept) && removed.all(|(_, old)| is_same(&Value::Null, old, false))
         }
         (Value::Array(new), Value::Array(old)) if new.len() == old.len() => {
             let mut pairs = new.iter().zip(old);
@@ -68,6 +66,9 @@ mod tests {
             (json!({"name": "1000m"}), json!({"name": "1"}), false),
             (json!({"a": null, "b": []}), json!({}), true),
             (json!({"a": {}}), json!({}), false),
+            (json!({}), json!({"a": null, "b": []}), true),
+            (json!({}), json!({"a": 1}), false),
+            (json!({}), json!({"a": {}}), false),
             (
                 json!([{"sizeLimit": "1Ki"}]),
                 json!([{"sizeLimit": "1024"}]),

@@ -5,6 +5,7 @@
 //! Guarantees: the grace period is computed as in Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
 
 use std::cmp::max;
+use std::collections::{BTreeMap, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -99,10 +100,17 @@ fn keep(new: &mut Value, old: &Value, name: &str) {
 
 /// Keeps the observed generations of conditions. Several conditions of one type keep them in their order.
 fn keep_generations(new: &mut [Value], old: &Value) {
-    let mut old: Vec<&Value> = old.as_array().into_iter().flatten().collect();
+    let kind = |condition: &Value| condition["type"].as_str().unwrap_or_default().to_owned();
+    let mut by_type: BTreeMap<String, VecDeque<&Value>> = BTreeMap::new();
+    for condition in old.as_array().into_iter().flatten() {
+        by_type
+            .entry(kind(condition))
+            .or_default()
+            .push_back(condition);
+    }
     for condition in new {
-        let same = old.iter().position(|old| old["type"] == condition["type"]);
-        if let Some(same) = same.map(|at| old.remove(at)) {
+        let same = by_type.get_mut(&kind(condition));
+        if let Some(same) = same.and_then(VecDeque::pop_front) {
             keep(condition, same, "observedGeneration");
         }
     }

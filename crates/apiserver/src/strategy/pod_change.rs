@@ -133,7 +133,8 @@ fn restore_node_rules(new: &mut Value, old: &Value) {
 /// Replaces the node affinity by the old one.
 pub(super) fn restore_node_affinity(new: &mut Value, old: &Value) {
     let (affinity, of_old) = (&new["affinity"], &old["affinity"]);
-    if affinity["nodeAffinity"] == of_old["nodeAffinity"] {
+    // Only a direct call can have stored a `spec` that is no object.
+    if !new.is_object() || affinity["nodeAffinity"] == of_old["nodeAffinity"] {
         return;
     }
     let has_others = |affinity: &Value| {

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::ask::{builder, pod};
+use crate::ask::{builder, pod, with};
 
 #[tokio::test(start_paused = true)]
 async fn direct_calls_return_the_stored_object_or_the_status() {
@@ -67,4 +67,20 @@ fn the_first_seed_has_revision_1() {
         .collect();
     assert_eq!(revisions, ["2", "1"]);
     assert_eq!((server.revision(), builder().build().revision()), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_of_wrong_types_from_direct_calls_can_be_replaced_by_clients() {
+    let server = builder().build();
+    let job = |spec: Value| json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": spec});
+    let stored = json!({"suspend": true, "manualSelector": true, "template": {"spec": "text"}});
+    server.create(job(stored)).unwrap();
+    let pod = json!({
+        "affinity": {"nodeAffinity": {}},
+        "containers": [{"name": "a", "image": "a"}],
+        "restartPolicy": "Never"
+    });
+    let sent = job(json!({"template": {"spec": pod}}));
+    let uri = "/apis/batch/v1/namespaces/default/jobs/a";
+    assert_eq!(with(&server, "PUT", uri, &sent).await.code, 422);
 }

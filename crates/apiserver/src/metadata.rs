@@ -94,13 +94,7 @@ impl MetadataRules {
         let mut errors = Vec::new();
         let base = object.text("generateName");
         if !base.is_empty() {
-            // The generated suffix makes a trailing dash valid.
-            let prefix = base.strip_suffix('-');
-            let judged = match prefix.and_then(|prefix| prefix.char_indices().next_back()) {
-                Some((end, _)) => format!("{}a", &base[..end]),
-                None => base.to_owned(),
-            };
-            let faults = self.names.faults(&judged);
+            let faults = self.names.prefix_faults(base);
             refuse(&mut errors, "metadata.generateName", base, faults);
         }
         match object.text("name") {

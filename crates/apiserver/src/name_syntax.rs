@@ -28,6 +28,15 @@ pub(crate) enum NameRule {
 }
 
 impl NameRule {
+    /// Returns the faults of the start of a name, such as `generateName`. What follows makes a trailing dash valid.
+    pub(crate) fn prefix_faults(self, prefix: &str) -> Vec<String> {
+        let undashed = prefix.strip_suffix('-');
+        match undashed.and_then(|prefix| prefix.char_indices().next_back()) {
+            Some((end, _)) => self.faults(&format!("{}a", &prefix[..end])),
+            None => self.faults(prefix),
+        }
+    }
+
     /// Returns a message for each way in which `name` violates this rule.
     pub(crate) fn faults(self, name: &str) -> Vec<String> {
         match self {

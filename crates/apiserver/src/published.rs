@@ -1,14 +1,13 @@
-//! Keeps the OpenAPI document of all kinds until the served kinds change.
+//! Keeps the OpenAPI document of all kinds until a definition changes.
 //!
 //! Guarantees: the document is built by the first request that needs it, not when a server is built.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha512};
-
-use crate::resource::Registry;
 
 /// A document in both encodings.
 pub(crate) struct Published {
@@ -18,9 +17,12 @@ pub(crate) struct Published {
     protobuf: OnceLock<Bytes>,
 }
 
-/// The document for the kinds of one registry.
+/// The document, with the number of changes of definitions before it was built.
 #[derive(Default)]
-pub(crate) struct Publication(Mutex<Option<(Arc<Registry>, Arc<Published>)>>);
+pub(crate) struct Publication {
+    changes: AtomicU64,
+    kept: Mutex<Option<(u64, Arc<Published>)>>,
+}
 
 impl Published {
     fn new(json: String) -> Published {
@@ -39,23 +41,26 @@ impl Published {
 }
 
 impl Publication {
-    /// Returns the document for the kinds of `registry`, which `build` returns as JSON if it is not known.
+    /// Records that a definition changes. The next request builds the document again.
     ///
-    /// A change of a definition replaces the registry. `build` reads definitions, and can see a later state of them;
-    /// the next request then builds the document again.
-    pub(crate) fn of(
-        &self,
-        registry: &Arc<Registry>,
-        build: impl FnOnce() -> String,
-    ) -> Arc<Published> {
-        let mut kept = self.0.lock();
+    /// The kinds can stay the same, since they do not contain the descriptions in a definition.
+    pub(crate) fn expire(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the document, which `build` returns as JSON if a definition has changed since the last one.
+    ///
+    /// `build` reads definitions, and can see a later state of them; the next request then builds the document again.
+    pub(crate) fn current(&self, build: impl FnOnce() -> String) -> Arc<Published> {
+        let mut kept = self.kept.lock();
+        let changes = self.changes.load(Ordering::Relaxed);
         if let Some((known, published)) = &*kept
-            && Arc::ptr_eq(known, registry)
+            && *known == changes
         {
             return Arc::clone(published);
         }
         let published = Arc::new(Published::new(build()));
-        *kept = Some((Arc::clone(registry), Arc::clone(&published)));
+        *kept = Some((changes, Arc::clone(&published)));
         published
     }
 }

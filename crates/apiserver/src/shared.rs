@@ -301,6 +301,7 @@ impl Shared {
         state: &mut State,
         changes: impl IntoIterator<Item = (String, Vec<Defined>)>,
     ) {
+        self.openapi.expire();
         let Some(registry) = self.registry().redefined(changes) else {
             return;
         };

@@ -63,10 +63,8 @@ pub(super) fn check_sources(sources: &Field<'_, '_>, report: &mut Report) {
             if name.is_empty() {
                 name.required(report);
             } else {
-                name.check_text(report, |name| {
-                    // As for a prefix of names, which may end with a dash.
-                    NameRule::Subdomain.faults(name.strip_suffix('-').unwrap_or(name))
-                });
+                // Kubernetes checks it like a prefix of names.
+                name.check_text(report, |name| NameRule::Subdomain.prefix_faults(name));
             }
         }
         // The path is that of the list, as in Kubernetes.

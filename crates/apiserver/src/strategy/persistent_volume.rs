@@ -298,8 +298,8 @@ fn check_claim_update((claim, old): (&Object, &Object), report: &mut Report) {
     }
 }
 
-/// Checks that only that changes which can change: the name of the volume, if it was not set, and what a bound claim
-/// requests. `sets_class` is whether the storage class is set as it can be.
+/// Checks the changes of a claim. The name of the volume can be set if it was not, and a bound claim can request more.
+/// `sets_class` is whether the storage class is set in a permitted way.
 fn check_claim_spec(
     spec: &Field<'_, '_>,
     old: &Value,

@@ -3,8 +3,6 @@
 //! As in kube-apiserver, `/apis` and the paths of groups respond to any method, and the other paths only to
 //! GET.
 
-use std::sync::Arc;
-
 use http::{StatusCode, header};
 use serde_json::Value;
 
@@ -18,7 +16,6 @@ use crate::negotiate::{
 };
 use crate::published;
 use crate::reply::Reply;
-use crate::resource::Registry;
 use crate::route::Destination;
 use crate::status::ApiError;
 
@@ -79,7 +76,7 @@ impl Call {
                 });
             }
             Destination::Health => return Ok(Reply::plain(StatusCode::OK, "ok")),
-            Destination::OpenApiV2 => return Ok(self.answer_openapi_v2(&registry)),
+            Destination::OpenApiV2 => return Ok(self.answer_openapi_v2()),
             Destination::Nowhere => return Ok(nowhere()),
             Destination::Malformed => {
                 return Ok(Reply::plain(StatusCode::BAD_REQUEST, "400 Bad Request"));
@@ -93,12 +90,16 @@ impl Call {
     }
 
     /// Returns the response of `/openapi/v2`.
-    fn answer_openapi_v2(&self, registry: &Arc<Registry>) -> Reply {
+    fn answer_openapi_v2(&self) -> Reply {
         let Some(encoding) = openapi_v2_in(&self.headers) else {
             return Reply::empty(StatusCode::NOT_ACCEPTABLE);
         };
-        let build = || openapi::all(registry.kinds(), |kind| self.schema_of(kind)).to_string();
-        let published = self.shared.openapi.of(registry, build);
+        // The registry is read after `current` has read the number of changes, so that it is not an earlier one.
+        let build = || {
+            let registry = self.shared.registry();
+            openapi::all(registry.kinds(), |kind| self.schema_of(kind)).to_string()
+        };
+        let published = self.shared.openapi.current(build);
         self.unless_known(&published.etag, || match encoding {
             Encoding::Protobuf => {
                 let encode = |json: &[u8]| {

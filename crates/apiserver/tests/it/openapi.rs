@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use kube_informer_apiserver::{Kind, Kinds, Scope, Server};
 
-use crate::ask::{builder, get};
+use crate::ask::{builder, get, with};
 
 /// Adds the target of each `$ref` in `value` to `found`.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
@@ -252,4 +252,13 @@ async fn version_2_follows_definitions() {
         gadget["properties"]["metadata"]["$ref"],
         "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
     );
+
+    // A description changes no kind.
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/description";
+    let described = json!([{"op": "add", "path": schema, "value": "A tool."}]);
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com";
+    let patched = with(&server, "PATCH", path, &described).await;
+    assert_eq!(patched.code, 200, "{}", patched.text);
+    let after = version_2(&server).await;
+    assert_eq!(after.pointer(name).unwrap()["description"], "A tool.");
 }

@@ -30,17 +30,15 @@ fn check(ingress: &Object, old: Option<&Object>, report: &mut Report) {
     if default.exists() {
         check_backend(&default, report);
     }
-    let is_lenient = old.is_some_and(has_wrong_wildcard);
     for rule in rules.items() {
-        check_rule(&rule, is_lenient, report);
+        check_rule(&rule, report);
     }
-    let has_wrong_secret = old.is_some_and(has_wrong_secret);
     for tls in spec.at("tls").items() {
         for host in tls.at("hosts").items() {
             host.check_text(report, host_faults);
         }
         let secret = tls.at("secretName");
-        if !secret.is_empty() && !has_wrong_secret {
+        if !secret.is_empty() {
             secret.check_text(report, |name| NameRule::Subdomain.faults(name));
         }
     }
@@ -61,21 +59,6 @@ fn check(ingress: &Object, old: Option<&Object>, report: &mut Report) {
     }
 }
 
-/// Returns whether a rule has an invalid wildcard, so that an update can keep it.
-fn has_wrong_wildcard(ingress: &Object) -> bool {
-    let rules = Field::of(ingress, "spec");
-    let rules = rules.at("rules");
-    let mut hosts = rules.items().map(|rule| rule.at("host").text());
-    hosts.any(|host| host.contains('*') && !wildcard_faults(host).is_empty())
-}
-
-fn has_wrong_secret(ingress: &Object) -> bool {
-    let spec = Field::of(ingress, "spec");
-    let tls = spec.at("tls");
-    let mut names = tls.items().map(|tls| tls.at("secretName").text());
-    names.any(|name| !name.is_empty() && !NameRule::Subdomain.faults(name).is_empty())
-}
-
 fn host_faults(host: &str) -> Vec<String> {
     if host.contains('*') {
         wildcard_faults(host)
@@ -84,7 +67,7 @@ fn host_faults(host: &str) -> Vec<String> {
     }
 }
 
-fn check_rule(rule: &Field<'_, '_>, is_lenient: bool, report: &mut Report) {
+fn check_rule(rule: &Field<'_, '_>, report: &mut Report) {
     let (host, http) = (rule.at("host"), rule.at("http"));
     if !host.is_empty() {
         if parse_ip(host.text()).is_some() {
@@ -92,8 +75,7 @@ fn check_rule(rule: &Field<'_, '_>, is_lenient: bool, report: &mut Report) {
         }
         host.check_text(report, host_faults);
     }
-    let is_skipped = is_lenient && host.text().contains('*');
-    if is_skipped || !http.exists() {
+    if !http.exists() {
         return;
     }
     let paths = http.at("paths");

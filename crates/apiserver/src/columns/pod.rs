@@ -258,4 +258,18 @@ mod tests {
             assert_eq!(cells(&spec, &status), expected, "{status}");
         }
     }
+    #[test]
+    fn a_deleted_pod_is_terminating_until_it_has_ended_or_its_node_is_lost() {
+        for (status, expected) in [
+            (json!({"phase": "Running"}), "Terminating"),
+            (json!({"phase": "Succeeded"}), "Succeeded"),
+            (json!({"phase": "Failed", "reason": "Evicted"}), "Evicted"),
+            (json!({"phase": "Running", "reason": "NodeLost"}), "Unknown"),
+        ] {
+            let metadata = json!({"name": "a", "deletionTimestamp": "2027-01-15T08:00:00Z"});
+            let pod = json!({"metadata": metadata, "status": status});
+            let pod = Object::stored(pod.as_object().cloned().unwrap_or_default());
+            assert_eq!(PodState::of(&pod).reason, expected, "{status}");
+        }
+    }
 }

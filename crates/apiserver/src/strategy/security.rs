@@ -159,3 +159,45 @@ fn check_app_armor(profile: &Field<'_, '_>, report: &mut Report) {
         _ => kind.unsupported(report, &["Localhost", "RuntimeDefault", "Unconfined"]),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::strategy::report::Path;
+
+    /// No case shows this, since the kube-apiserver of the cases rejects every privileged container.
+    #[test]
+    fn a_privileged_container_can_escalate_its_privileges() {
+        for (context, expected) in [
+            (json!({"privileged": true}), 0),
+            (
+                json!({"allowPrivilegeEscalation": true, "privileged": true}),
+                0,
+            ),
+            (
+                json!({"allowPrivilegeEscalation": false, "privileged": false}),
+                0,
+            ),
+            (
+                json!({"allowPrivilegeEscalation": false, "privileged": true}),
+                1,
+            ),
+        ] {
+            let container = json!({"securityContext": context});
+            let path = Path::root("container");
+            let mut report = Report::default();
+            check_container_security(
+                &Field {
+                    path,
+                    value: &container,
+                },
+                false,
+                &mut report,
+            );
+            let errors = report.into_errors();
+            assert_eq!(errors.len(), expected, "{context}: {errors:?}");
+        }
+    }
+}

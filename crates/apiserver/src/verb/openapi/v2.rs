@@ -14,9 +14,6 @@ const DEFINITIONS: &str = "#/definitions/";
 /// Members of a schema that version 2 does not have.
 const UNSUPPORTED: [&str; 4] = ["allOf", "anyOf", "not", "oneOf"];
 
-/// The members with the groups, versions and kinds of a schema.
-const KINDS: &str = "x-kubernetes-group-version-kind";
-
 /// Returns the document of all groups, given their documents of version 3.
 pub(crate) fn document(documents: impl IntoIterator<Item = Value>) -> Value {
     let (mut paths, mut definitions) = (Map::new(), Map::new());
@@ -26,13 +23,6 @@ pub(crate) fn document(documents: impl IntoIterator<Item = Value>) -> Value {
         }
         for (name, mut schema) in members(document["components"]["schemas"].take()) {
             convert(&mut schema);
-            if let Some(Value::Array(known)) = definitions.get(&name).map(|known| &known[KINDS]) {
-                // A schema that several groups use, such as `Scale`, has the kinds of all of them.
-                let mut kinds = known.clone();
-                let more = schema[KINDS].as_array().into_iter().flatten();
-                kinds.extend(more.filter(|kind| !known.contains(kind)).cloned());
-                schema[KINDS] = Value::Array(kinds);
-            }
             definitions.insert(name, schema);
         }
     }

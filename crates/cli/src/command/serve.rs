@@ -102,6 +102,7 @@ async fn start(options: &Options) -> anyhow::Result<Server> {
     let builder = options
         .watch_caches
         .set(Server::builder())
+        .default_service_accounts(true)
         .fault_endpoint(options.faults.is_some());
     let Some(directory) = &options.data_dir else {
         return Ok(builder.build());

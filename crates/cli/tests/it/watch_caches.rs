@@ -2,7 +2,7 @@
 //!
 //! A size determines the oldest revision from which a client can start a watch.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube_client::{
     Api, Client,
     api::{ListParams, PostParams},
@@ -36,11 +36,11 @@ async fn replayed(client: &Client, resource: &str, from: u64) -> Vec<String> {
     answer(client, &path).await.lines().map(received).collect()
 }
 
-/// Creates five config maps, then five namespaces. Returns the revision before each group.
+/// Creates five secrets, then five namespaces. Returns the revision before each group.
 async fn ten_objects(client: &Client) -> (u64, u64) {
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let list = maps.list(&ListParams::default()).await.unwrap();
+    let list = secrets.list(&ListParams::default()).await.unwrap();
     let start: u64 = list.metadata.resource_version.unwrap().parse().unwrap();
     let metadata = |nth: u64| ObjectMeta {
         name: Some(format!("n{nth}")),
@@ -48,11 +48,11 @@ async fn ten_objects(client: &Client) -> (u64, u64) {
     };
     let params = PostParams::default();
     for nth in 0..5 {
-        let map = ConfigMap {
+        let secret = Secret {
             metadata: metadata(nth),
-            ..ConfigMap::default()
+            ..Secret::default()
         };
-        maps.create(&params, &map).await.unwrap();
+        secrets.create(&params, &secret).await.unwrap();
     }
     for nth in 0..5 {
         let namespace = Namespace {
@@ -76,13 +76,13 @@ async fn listed_with_a_limit(client: &Client, resource: &str) -> usize {
 
 #[tokio::test]
 async fn a_size_limits_how_far_back_watches_of_a_resource_start() {
-    let flags = ["--watch-cache-sizes", "cm#2,nodes#50"];
+    let flags = ["--watch-cache-sizes", "secrets#2,nodes#50"];
     let (server, path) = serving_with("sizes.yaml", &flags).await;
     let client = client(&path).await;
-    let (maps, namespaces) = ten_objects(&client).await;
-    assert_eq!(replayed(&client, "configmaps", maps).await, ["410"]);
-    let last_two = [maps + 4, maps + 5].map(|revision| revision.to_string());
-    assert_eq!(replayed(&client, "configmaps", maps + 3).await, last_two);
+    let (secrets, namespaces) = ten_objects(&client).await;
+    assert_eq!(replayed(&client, "secrets", secrets).await, ["410"]);
+    let last_two = [secrets + 4, secrets + 5].map(|revision| revision.to_string());
+    assert_eq!(replayed(&client, "secrets", secrets + 3).await, last_two);
     let all = replayed(&client, "namespaces", namespaces).await;
     assert_eq!(all.len(), 5, "it has the default size");
     server.end_by("-INT").await.with_code(130);
@@ -98,9 +98,9 @@ async fn the_default_size_applies_to_other_resources_and_0_disables_the_cache() 
     ];
     let (server, path) = serving_with("default_size.yaml", &flags).await;
     let client = client(&path).await;
-    let (maps, namespaces) = ten_objects(&client).await;
-    assert_eq!(replayed(&client, "configmaps", maps).await, ["410"]);
-    assert_eq!(listed_with_a_limit(&client, "configmaps").await, 5);
+    let (secrets, namespaces) = ten_objects(&client).await;
+    assert_eq!(replayed(&client, "secrets", secrets).await, ["410"]);
+    assert_eq!(listed_with_a_limit(&client, "secrets").await, 5);
     assert_eq!(replayed(&client, "namespaces", namespaces).await.len(), 5);
     assert_eq!(listed_with_a_limit(&client, "namespaces").await, 2);
     server.end_by("-INT").await.with_code(130);
@@ -111,7 +111,7 @@ async fn without_a_watch_cache_storage_serves_reads() {
     let (server, path) = serving_with("no_cache.yaml", &["--watch-cache=false"]).await;
     let client = client(&path).await;
     ten_objects(&client).await;
-    for resource in ["configmaps", "namespaces"] {
+    for resource in ["secrets", "namespaces"] {
         assert_eq!(listed_with_a_limit(&client, resource).await, 2);
     }
     server.end_by("-INT").await.with_code(130);

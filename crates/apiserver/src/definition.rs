@@ -12,8 +12,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::kinds::{DefinitionState, Kind, PrinterColumn, ScalePaths, Scope, Subresource, version};
@@ -90,6 +90,14 @@ struct Selectable {
     json_path: String,
 }
 
+impl Selectable {
+    /// Returns the path without the leading dot, as field selectors name it.
+    fn path(&self) -> &str {
+        let path = self.json_path.strip_prefix('.');
+        path.unwrap_or(&self.json_path)
+    }
+}
+
 #[derive(Deserialize)]
 struct Subresources {
     status: Option<Box<RawValue>>,
@@ -149,10 +157,22 @@ impl Definition {
     }
 
     /// Returns the JSON of the schema of a version, if the stored definition has one.
+    ///
+    /// The extension `x-kubernetes-selectable-fields` lists the version's selectable fields, as in OpenAPI documents.
     pub(crate) fn schema_of(entry: &Entry, version: &str) -> Option<Value> {
         let versions = Definition::read(entry)?.spec.versions;
         let found = versions.into_iter().find(|found| found.name == version)?;
-        found.schema?.schema
+        let mut schema = found.schema?.schema?;
+        let fields = found.selectable_fields.unwrap_or_default().into_iter();
+        let fields: Vec<Value> = fields
+            .map(|field| json!({"fieldPath": field.path()}))
+            .collect();
+        if !fields.is_empty()
+            && let Some(members) = schema.as_object_mut()
+        {
+            members.insert("x-kubernetes-selectable-fields".to_owned(), fields.into());
+        }
+        Some(schema)
     }
 
     /// Returns the kinds that a stored definition adds to the server; none if it can't be read.
@@ -223,8 +243,7 @@ impl Definition {
         };
         let selectable = version.selectable_fields.iter().flatten();
         let selectable = selectable.map(|field| {
-            let path = field.json_path.strip_prefix('.');
-            let path = path.unwrap_or(&field.json_path).to_owned();
+            let path = field.path().to_owned();
             SelectableField { path }
         });
         Some(Arc::new(Model::new(

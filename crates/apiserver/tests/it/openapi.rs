@@ -233,7 +233,9 @@ async fn version_2_follows_definitions() {
     let mut version = json!({"name": "v1", "served": true, "storage": true});
     version["schema"]["openAPIV3Schema"] = json!({"type": "object", "properties": {
         "spec": {"type": "object", "required": ["a"], "properties": {
-            "a": {"type": "string", "nullable": true}}}}});
+            "a": {"type": "string", "nullable": true}}},
+        "size": {"type": "integer", "default": 1}}});
+    version["selectableFields"] = json!([{"jsonPath": ".size"}]);
     let names = json!({"plural": "gadgets", "kind": "Gadget"});
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -247,6 +249,11 @@ async fn version_2_follows_definitions() {
     assert_eq!(
         gadget["properties"]["spec"],
         json!({"type": "object", "properties": {"a": {}}})
+    );
+    assert_eq!(gadget["properties"]["size"], json!({"type": "integer"}));
+    assert_eq!(
+        gadget["x-kubernetes-selectable-fields"],
+        json!([{"fieldPath": "size"}])
     );
     assert_eq!(
         gadget["properties"]["metadata"]["$ref"],

@@ -11,8 +11,8 @@ use super::SCHEMAS;
 /// Prefix of a `$ref` to a schema in the document.
 const DEFINITIONS: &str = "#/definitions/";
 
-/// Members of a schema that version 2 does not have.
-const UNSUPPORTED: [&str; 4] = ["allOf", "anyOf", "not", "oneOf"];
+/// Members of a schema that version 2 does not have, and `default`, which Kubernetes leaves out too.
+const UNSUPPORTED: [&str; 5] = ["allOf", "anyOf", "default", "not", "oneOf"];
 
 /// Returns the document of all groups, given their documents of version 3.
 pub(crate) fn document(documents: impl IntoIterator<Item = Value>) -> Value {
@@ -203,6 +203,10 @@ mod tests {
             (
                 json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}], "x-kubernetes-int-or-string": true}}}),
                 json!({"type": "object", "properties": {"a": {"x-kubernetes-int-or-string": true}}}),
+            ),
+            (
+                json!({"type": "object", "properties": {"default": {"type": "string", "default": "x"}}}),
+                json!({"type": "object", "properties": {"default": {"type": "string"}}}),
             ),
             (
                 json!({"description": "d", "allOf": [{"$ref": "#/components/schemas/x.Y"}]}),

@@ -60,6 +60,12 @@ struct Spec {
     group: String,
     scope: String,
     versions: Vec<Version>,
+    conversion: Option<Conversion>,
+}
+
+#[derive(Deserialize)]
+struct Conversion {
+    strategy: String,
 }
 
 #[derive(Deserialize)]
@@ -235,11 +241,13 @@ impl Definition {
         let equal = schemas.values().find(|stored| **stored == own);
         let own = equal.map_or(own, Arc::clone);
         let storage = self.spec.versions.iter().find(|version| version.storage);
+        let conversion = self.spec.conversion.as_ref();
         let stored = Stored {
             version: storage
                 .map_or(&version.name, |storage| &storage.name)
                 .clone(),
             schemas: schemas.clone(),
+            by_webhook: conversion.is_some_and(|it| it.strategy == "Webhook"),
         };
         let selectable = version.selectable_fields.iter().flatten();
         let selectable = selectable.map(|field| {

@@ -56,7 +56,8 @@
 //! The request that creates the definition returns after the kind is served.
 //! The definition is then `Established`, unless another definition of its group uses one of its names.
 //! Each served version has its own path. An object is stored without conversion, and is available in each
-//! version.
+//! version. A definition with a conversion webhook is accepted with a warning; a request or a watch that needs
+//! the webhook fails, and the message names both versions.
 //! The subresources `status` and `scale`, the printer columns and the selectable fields work.
 //!
 //! The server validates a definition as Kubernetes does, with the same messages, and rejects an invalid one. It
@@ -228,6 +229,7 @@ mod schema;
 mod strategy;
 mod conversion;
 mod resource;
+mod webhook;
 
 // A request: its destination, options, body and user.
 mod route;

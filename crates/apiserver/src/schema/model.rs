@@ -34,6 +34,8 @@ pub(crate) struct Stored {
     pub(crate) version: String,
     /// The schemas of all versions in which objects may be stored, by version.
     pub(crate) schemas: BTreeMap<String, Arc<Schema>>,
+    /// Whether a webhook converts objects between versions. This server calls none.
+    pub(crate) by_webhook: bool,
 }
 
 /// The rules in CEL, which are compiled when the first object is validated.
@@ -108,6 +110,11 @@ impl Model {
     /// Returns the version in which objects are written.
     pub(crate) fn stored_version(&self) -> &str {
         &self.stored.version
+    }
+
+    /// Returns whether the definition has a webhook that converts objects.
+    pub(crate) fn needs_webhook(&self) -> bool {
+        self.stored.by_webhook
     }
 
     /// Changes an object that is stored in `version`, or that is to be stored, to what a reader sees.

@@ -24,6 +24,7 @@ const EXAMPLES: &str = include_str!("tests/examples.jsonl");
 fn model(schema: &Value) -> Model {
     let read = Arc::new(Schema::read(schema).unwrap());
     let stored = Stored {
+        by_webhook: false,
         version: "v1".to_owned(),
         schemas: [("v1".to_owned(), Arc::clone(&read))].into(),
     };

@@ -19,6 +19,7 @@ use crate::object::Object;
 use crate::resource::Resource;
 use crate::schema::Model;
 use crate::selector::{Fields, Labels, Selectable};
+use crate::status::ApiError;
 
 /// Maximum size of an object's JSON in bytes, equal to that of a request body.
 pub(crate) const OBJECT_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -132,6 +133,18 @@ impl Entry {
         model.show(self.stored_version(model), &mut object);
         let key = Arc::clone(&self.key);
         Some(Entry::written(resource, key, &object, self.revision))
+    }
+
+    /// Checks that readers of `resource` can see the object without a webhook that converts it.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 500 error if the object is stored in another version and the definition has such a webhook.
+    pub(crate) fn check_readable(&self, resource: &Resource) -> Result<(), ApiError> {
+        let Some(model) = &resource.model else {
+            return Ok(());
+        };
+        resource.check_conversion(self.stored_version(model), &resource.kind.version)
     }
 
     /// Returns the version in which the object is stored. An object from a data directory counts as stored in the

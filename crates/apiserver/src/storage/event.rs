@@ -128,14 +128,18 @@ impl Event {
     /// Returns the encoded watch event. `resource` determines the API version of the object.
     ///
     /// If the encoded event is not cached for these parameters, calls `write` to encode the event, and caches
-    /// the result. Returns `None` if `write` returns false.
-    pub(crate) fn frame(
+    /// the result.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `write`, which is not cached.
+    pub(crate) fn frame<E>(
         &self,
         event_type: EventType,
         shape: Shape,
         resource: &Resource,
-        write: impl FnOnce(&Entry, &mut Vec<u8>) -> bool,
-    ) -> Option<Bytes> {
+        write: impl FnOnce(&Entry, &mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Bytes, E> {
         let key = FrameKey {
             event_type,
             shape,
@@ -144,7 +148,7 @@ impl Event {
         // The lock is held during encoding, so that other threads wait instead of encoding the same frame.
         let mut frames = self.frames.lock();
         if let Some((_, frame)) = frames.iter().find(|(known, _)| *known == key) {
-            return Some(frame.clone());
+            return Ok(frame.clone());
         }
         if let Shape::Table(table) = shape {
             frames.retain(|(known, _)| match known.shape {
@@ -153,14 +157,12 @@ impl Event {
             });
         }
         let mut line = Vec::new();
-        if let Some(entry) = self.shown(event_type)
-            && !write(entry, &mut line)
-        {
-            return None;
+        if let Some(entry) = self.shown(event_type) {
+            write(entry, &mut line)?;
         }
         let frame = Bytes::from(line.into_boxed_slice());
         frames.push((key, frame.clone()));
-        Some(frame)
+        Ok(frame)
     }
 
     /// Returns the approximate memory of the event in bytes.

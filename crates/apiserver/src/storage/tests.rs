@@ -1,6 +1,7 @@
 //! Tests that the store behaves like a simple model, and encodes stored objects and events correctly.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -176,7 +177,7 @@ fn a_frame_is_encoded_once_and_shared_until_it_is_dropped() {
         let frame = event.frame(event_type, shape, &resource, |entry, out| {
             made.set(made.get() + 1);
             out.extend(entry.key.bytes());
-            true
+            Ok::<_, Infallible>(())
         });
         frame.unwrap()
     };
@@ -190,9 +191,9 @@ fn a_frame_is_encoded_once_and_shared_until_it_is_dropped() {
         EventType::Added,
         Shape::Object(Encoding::Protobuf),
         &resource,
-        |_, _| false,
+        |_, _| Err("it can't be encoded"),
     );
-    assert_eq!(unfit, None, "an object that can't be encoded has no frame");
+    assert_eq!(unfit, Err("it can't be encoded"), "it is not kept");
     frame(EventType::Added, Shape::Object(Encoding::Protobuf));
     assert_eq!(made.get(), 4, "another encoding is another frame");
 
@@ -218,10 +219,11 @@ fn a_table_is_shared_within_its_second() {
             introduces,
             now: jiff::Timestamp::from_second(second).unwrap(),
         });
-        event.frame(EventType::Added, shape, &resource, |_, _| {
+        let frame = event.frame(EventType::Added, shape, &resource, |_, _| {
             made.set(made.get() + 1);
-            true
+            Ok::<_, Infallible>(())
         });
+        frame.unwrap();
         made.get()
     };
     assert_eq!([frame(true, 1), frame(true, 1)], [1, 1]);

@@ -61,6 +61,7 @@ pub(super) const HOOKS: Hooks = Hooks {
     validate,
     prepare_update: keep,
     validate_update: check_change,
+    warn: Some(warn),
     ..Hooks::NONE
 };
 
@@ -118,6 +119,16 @@ fn keep(new: &mut Object, _old: &Object, part: Part) {
         stored.push(json!(version));
         status["storedVersions"] = json!(stored);
         new.set("status", Some(status));
+    }
+}
+
+/// Warns about a conversion webhook, if objects can be in several versions.
+fn warn(definition: &Object, _old: Option<&Object>, texts: &mut Vec<String>) {
+    let spec = definition.get("spec");
+    let calls = spec.is_some_and(|spec| spec["conversion"]["strategy"] == "Webhook");
+    if calls && versions(definition).len() > 1 {
+        let text = "spec.conversion.strategy: the embedded server calls no webhook; a request fails if it has to convert an object to another version";
+        texts.push(text.to_owned());
     }
 }
 

@@ -57,6 +57,7 @@ pub(crate) fn create(
     drop(state);
     let revision = object.text("resourceVersion").to_owned();
     prepare(shared, resource, &mut object, how);
+    resource.check_writable()?;
     let generates = object.text("name").is_empty() && !object.text("generateName").is_empty();
     if !generates {
         complete_and_check(resource, &mut object, how)?;

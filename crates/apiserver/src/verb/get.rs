@@ -30,5 +30,7 @@ pub(crate) async fn get(
     let entry = state
         .storage
         .get(subject.resource.collection, &subject.key());
-    entry.cloned().ok_or_else(|| subject.not_found())
+    let entry = entry.cloned().ok_or_else(|| subject.not_found())?;
+    entry.check_readable(subject.resource)?;
+    Ok(entry)
 }

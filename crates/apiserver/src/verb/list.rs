@@ -97,7 +97,7 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
         None => begin(shared, &call, &selection).await?,
     };
     let prefix = prefix(call.resource, call.namespace);
-    Ok(page(shared, call.resource, &start, &prefix, &selection))
+    page(shared, call.resource, &start, &prefix, &selection)
 }
 
 /// Returns the key prefix of the listed objects: `<namespace>/`, or an empty string for all namespaces.
@@ -200,7 +200,7 @@ fn page(
     start: &Start,
     prefix: &str,
     selection: &Selection,
-) -> Page {
+) -> Result<Page, ApiError> {
     let limit = start.limit.unwrap_or(usize::MAX);
     let reader = Some(resource).filter(|reader| reader.is_reader_of(selection));
     let mut entries = Vec::new();
@@ -208,6 +208,7 @@ fn page(
     while entries.len() < limit
         && let Some(entry) = range.next()
     {
+        entry.check_readable(resource)?;
         let view = reader.and_then(|reader| entry.viewed(reader));
         if selection.matches(view.as_ref().unwrap_or(entry).selectable()) {
             entries.push(Arc::clone(entry));
@@ -242,10 +243,10 @@ fn page(
         let revision = Some(revision);
         ContinueToken { revision, start }.encode()
     });
-    Page {
+    Ok(Page {
         revision,
         entries,
         continue_token,
         remaining,
-    }
+    })
 }

@@ -51,6 +51,7 @@ pub(crate) fn change(
     loop {
         let (entry, old) = subject.newest(shared)?;
         let mut sent = compute(&old)?;
+        resource.check_writable()?;
         (resource.strategy.hooks.prepare)(&mut sent);
         resource.complete(&mut sent);
         check_path(subject, &sent)?;

@@ -136,6 +136,7 @@ impl Subject<'_> {
 
     fn parsed(&self, entry: Option<Arc<Entry>>) -> Result<(Arc<Entry>, Object), ApiError> {
         let entry = entry.ok_or_else(|| self.not_found())?;
+        entry.check_readable(self.resource)?;
         let object = Object::stored(entry.object(self.resource));
         Ok((entry, object))
     }

@@ -4,7 +4,8 @@
 //!
 //! Guarantees:
 //! - in JSON, every line contains one event and ends with a line feed;
-//! - in protobuf, an object that the message type of its kind can't represent results in an ERROR event;
+//! - an object that the protobuf message type of its kind can't represent, or that needs a conversion webhook, results
+//!   in an ERROR event;
 //! - objects are encoded as the client requested them: whole, as metadata or as a table;
 //! - an error is always encoded as a `Status`.
 
@@ -56,36 +57,37 @@ impl Framer {
     ///
     /// # Errors
     ///
-    /// Returns [`Unfit`] if the object can't be encoded. The caller must then end the watch with the frame
+    /// Returns a 500 error if the object can't be encoded. The caller must then end the watch with the frame
     /// that [`Framer::error`] returns.
-    pub(crate) fn event(&mut self, event: &Event, event_type: EventType) -> Result<Bytes, Unfit> {
+    pub(crate) fn event(
+        &mut self,
+        event: &Event,
+        event_type: EventType,
+    ) -> Result<Bytes, ApiError> {
         let shape = self.next_shape();
-        let frame = event.frame(event_type, shape, &self.resource, |entry, out| {
-            self.write(event_type, entry, shape, out).is_ok()
-        });
-        frame.ok_or(Unfit)
+        event.frame(event_type, shape, &self.resource, |entry, out| {
+            self.write(event_type, entry, shape, out)
+        })
     }
 
     /// Appends the ADDED frame of an initial object to `out`.
     ///
     /// # Errors
     ///
-    /// Returns [`Unfit`] if the object can't be encoded. The caller must then end the watch with the frame
+    /// Returns a 500 error if the object can't be encoded. The caller must then end the watch with the frame
     /// that [`Framer::error`] returns.
-    pub(crate) fn write_initial(&mut self, entry: &Entry, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    pub(crate) fn write_initial(
+        &mut self,
+        entry: &Entry,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ApiError> {
         let shape = self.next_shape();
         self.write(EventType::Added, entry, shape, out)
     }
 
     /// Returns the ERROR frame for an object that can't be encoded.
-    pub(crate) fn error(&self) -> Bytes {
-        let kind = &self.resource.kind.kind;
-        let message =
-            format!("an object of kind {kind} can't be encoded as protobuf; request JSON");
-        error(
-            &ApiError::new(500, "InternalError", message),
-            self.encoding(),
-        )
+    pub(crate) fn error(&self, cause: &ApiError) -> Bytes {
+        error(cause, self.encoding())
     }
 
     pub(crate) fn bookmark(&mut self, revision: u64, ends_initial_events: bool) -> Bytes {
@@ -150,7 +152,8 @@ impl Framer {
         entry: &Entry,
         shape: Shape,
         out: &mut Vec<u8>,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), ApiError> {
+        entry.check_readable(&self.resource)?;
         let stored = entry;
         let view = stored.viewed(&self.resource);
         let entry = view.as_ref().unwrap_or(stored);
@@ -160,7 +163,7 @@ impl Framer {
                 Shape::Metadata(_) => entry.write_metadata_item(&mut json),
                 Shape::Object(_) | Shape::Table(_) => entry.write_item(&mut json),
             }
-            let object = schema.object(&json).ok_or(Unfit)?;
+            let object = schema.object(&json).ok_or_else(|| self.unfit())?;
             out.extend(protobuf::event(event_type.as_str(), &object));
             return Ok(());
         }
@@ -192,6 +195,14 @@ impl Framer {
         out.extend_from_slice(b"]}");
     }
 
+    /// Returns the error of an object that the protobuf message type of its kind can't represent.
+    fn unfit(&self) -> ApiError {
+        let kind = &self.resource.kind.kind;
+        let message =
+            format!("an object of kind {kind} can't be encoded as protobuf; request JSON");
+        ApiError::new(500, "InternalError", message)
+    }
+
     /// Returns the table's column definitions, or null if the watch has already sent them.
     fn introduction(&mut self) -> Value {
         if std::mem::replace(&mut self.introduced, true) {
@@ -200,10 +211,6 @@ impl Framer {
         self.table.columns()
     }
 }
-
-/// Error: an object can't be represented in the protobuf message type of its kind.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Unfit;
 
 /// Returns the ERROR frame for an error that ends a watch.
 pub(crate) fn error(error: &ApiError, encoding: Encoding) -> Bytes {

@@ -17,11 +17,12 @@ use bytes::Bytes;
 use futures_core::Stream;
 use tokio::time::{Instant, Sleep};
 
-use super::frame::{Framer, Unfit};
+use super::frame::Framer;
 use crate::body::{BoxError, CHUNK_BYTES, next_piece};
 use crate::resource::CollectionId;
 use crate::response_budget::{Reserved, ResponseBudget};
 use crate::shared::Shared;
+use crate::status::ApiError;
 use crate::storage::{Entry, Event, EventType};
 use crate::watch_cache::{Delivery, Filter, Receiver, WatcherId};
 
@@ -147,7 +148,7 @@ impl Backlog {
     }
 
     /// Returns the next chunk of the initial events, or `None` after the last chunk.
-    fn next(&mut self, framer: &mut Framer) -> Option<Result<Bytes, Unfit>> {
+    fn next(&mut self, framer: &mut Framer) -> Option<Result<Bytes, ApiError>> {
         match self {
             Backlog::Events(events) => {
                 let (event, event_type) = events.next()?;
@@ -159,8 +160,8 @@ impl Backlog {
                 while chunk.len() < CHUNK_BYTES
                     && let Some(entry) = entries.next()
                 {
-                    if let Err(unfit) = framer.write_initial(&entry, &mut chunk) {
-                        return Some(Err(unfit));
+                    if let Err(cause) = framer.write_initial(&entry, &mut chunk) {
+                        return Some(Err(cause));
                     }
                 }
                 if chunk.len() > 2 * CHUNK_BYTES {
@@ -273,10 +274,10 @@ impl Stream for Running {
 
 impl Running {
     /// Returns the chunk, or the final ERROR event if an object can't be encoded.
-    fn or_error(&mut self, chunk: Result<Bytes, Unfit>) -> Bytes {
-        chunk.unwrap_or_else(|Unfit| {
+    fn or_error(&mut self, chunk: Result<Bytes, ApiError>) -> Bytes {
+        chunk.unwrap_or_else(|cause| {
             self.failed = true;
-            self.framer.error()
+            self.framer.error(&cause)
         })
     }
 

@@ -5,7 +5,7 @@ use kube_informer_apiserver::{Server, WatchCache};
 use serde_json::{Value, json};
 
 use super::{CRDS, WIDGETS, definition, widget};
-use crate::ask::{Watch, builder, get, with};
+use crate::ask::{Watch, builder, get, get_as, with};
 
 /// Returns the definition of `widgets` with a schema for `spec`.
 fn with_spec(properties: &Value) -> Value {
@@ -116,6 +116,10 @@ async fn direct_calls_set_defaults_and_prune_but_do_not_validate() {
 /// `spec.color` and `spec.shape`. v1 has only `spec.color`. Selectors can compare the color in v1, and the shape
 /// in v2.
 fn of_two_versions() -> Server {
+    builder().crd(two_versions()).build()
+}
+
+fn two_versions() -> Value {
     let version = |name: &str, properties: Value, selectable: &str| {
         json!({
             "name": name,
@@ -135,7 +139,31 @@ fn of_two_versions() -> Server {
         version("v1", json!({"color": color}), "color"),
         version("v2", json!({"color": color, "shape": shape}), "shape"),
     ]);
-    builder().crd(definition).build()
+    definition
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_end_with_the_first_object_that_needs_a_conversion_webhook() {
+    let mut definition = two_versions();
+    definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1"}}});
+    let server = builder().crd(definition).build();
+    let v2 = WIDGETS.replace("/v1/", "/v2/");
+    let mut of_v1 = Watch::open(&server, &format!("{WIDGETS}?watch=1")).await;
+    let mut of_v2 = Watch::open(&server, &format!("{v2}?watch=1")).await;
+    let mut a = widget("a");
+    a["apiVersion"] = json!("example.com/v2");
+    let created = with(&server, "POST", &v2, &a).await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    assert_eq!(of_v2.trace().await, "ADDED a 2\n");
+    let error = "ERROR 500 : conversion webhook for example.com/v2, Kind=Widget failed: the embedded server calls no webhook to convert the object to example.com/v1\nend\n";
+    assert_eq!(of_v1.trace().await, error);
+    let mut of_v1 = Watch::open(&server, &format!("{WIDGETS}?watch=1")).await;
+    assert_eq!(of_v1.trace().await, error, "an initial event");
+    let metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    for uri in [WIDGETS, &format!("{WIDGETS}?resourceVersion=0")] {
+        assert_eq!(get_as(&server, uri, metadata).await.code, 500, "{uri}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

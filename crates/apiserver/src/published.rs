@@ -1,7 +1,8 @@
-//! Keeps the OpenAPI document of all kinds until a definition changes.
+//! Keeps the OpenAPI documents until a definition changes.
 //!
-//! Guarantees: the document is built by the first request that needs it, not when a server is built.
+//! Guarantees: a document is built by the first request that needs it, not when a server is built.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -9,25 +10,32 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha512};
 
-/// A document in both encodings.
+/// A document, in JSON, and in protobuf if it was requested.
 pub(crate) struct Published {
     pub(crate) json: Bytes,
-    /// The value of the header `ETag`, which is the same for both encodings.
-    pub(crate) etag: String,
+    /// The hash of the JSON, which identifies the document in both encodings.
+    pub(crate) hash: String,
     protobuf: OnceLock<Bytes>,
 }
 
-/// The document, with the number of changes of definitions before it was built.
+/// The documents that were requested since a definition changed.
 #[derive(Default)]
 pub(crate) struct Publication {
     changes: AtomicU64,
-    kept: Mutex<Option<(u64, Arc<Published>)>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// The number of changes of definitions before the documents were built.
+    changes: u64,
+    documents: BTreeMap<String, Arc<Published>>,
 }
 
 impl Published {
     fn new(json: String) -> Published {
         Published {
-            etag: etag(json.as_bytes()),
+            hash: hash(json.as_bytes()),
             json: json.into(),
             protobuf: OnceLock::new(),
         }
@@ -41,33 +49,41 @@ impl Published {
 }
 
 impl Publication {
-    /// Records that a definition changes. The next request builds the document again.
+    /// Records that a definition changes. The next requests build the documents again.
     ///
     /// The kinds can stay the same, since they do not contain the descriptions in a definition.
     pub(crate) fn expire(&self) {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the document, which `build` returns as JSON if a definition has changed since the last one.
+    /// Returns a document, which `build` returns as JSON if it was not requested since a definition changed. Returns
+    /// `None` if `build` does.
     ///
     /// `build` reads definitions, and can see a later state of them; the next request then builds the document again.
-    pub(crate) fn current(&self, build: impl FnOnce() -> String) -> Arc<Published> {
+    pub(crate) fn current(
+        &self,
+        name: &str,
+        build: impl FnOnce() -> Option<String>,
+    ) -> Option<Arc<Published>> {
         let mut kept = self.kept.lock();
         let changes = self.changes.load(Ordering::Relaxed);
-        if let Some((known, published)) = &*kept
-            && *known == changes
-        {
-            return Arc::clone(published);
+        if kept.changes != changes {
+            kept.changes = changes;
+            kept.documents.clear();
         }
-        let published = Arc::new(Published::new(build()));
-        *kept = Some((changes, Arc::clone(&published)));
-        published
+        if let Some(published) = kept.documents.get(name) {
+            return Some(Arc::clone(published));
+        }
+        let published = Arc::new(Published::new(build()?));
+        kept.documents
+            .insert(name.to_owned(), Arc::clone(&published));
+        Some(published)
     }
 }
 
-/// Returns the value of the header `ETag` for a document: its quoted hash, as in kube-openapi.
-pub(crate) fn etag(document: &[u8]) -> String {
+/// Returns the hash of a document, as in kube-openapi.
+fn hash(document: &[u8]) -> String {
     let hash = Sha512::digest(document);
     let digits: Vec<String> = hash.iter().map(|byte| format!("{byte:02X}")).collect();
-    format!("\"{}\"", digits.concat())
+    digits.concat()
 }

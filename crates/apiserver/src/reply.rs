@@ -19,8 +19,16 @@ pub(crate) struct Reply {
     pub(crate) revision: Option<u64>,
     /// Empty for a response without a body.
     pub(crate) content_type: &'static str,
-    /// The value of the header `ETag` of a document that clients keep.
-    pub(crate) etag: Option<String>,
+    /// For a document that clients keep.
+    pub(crate) keep: Option<Keep>,
+}
+
+/// How clients keep a document.
+pub(crate) struct Keep {
+    /// The hash of the document, for the header `ETag`.
+    pub(crate) hash: String,
+    /// Whether the URL contains the hash, so that its document never changes.
+    pub(crate) is_final: bool,
 }
 
 impl Reply {
@@ -30,7 +38,7 @@ impl Reply {
             body,
             revision,
             content_type: "application/json",
-            etag: None,
+            keep: None,
         }
     }
 

@@ -39,6 +39,9 @@ use crate::yaml;
 /// Maximum length of a URL in bytes; longer URLs receive a 414 error.
 const URI_BYTES_MAX: usize = 32 * 1024;
 
+/// The header `Cache-Control` of a document whose URL contains its hash. Kubernetes permits a year too, in `Expires`.
+const FINAL: &str = "public, immutable, max-age=31536000";
+
 /// A request whose access was checked, and whose body was not yet read.
 struct Arrived {
     shared: Arc<Shared>,
@@ -260,10 +263,10 @@ fn within_bounds(
 ///
 /// The body of an error response is a `Status` object in the format `encoding`.
 fn respond(answer: Result<Reply, ApiError>, encoding: Encoding) -> Response<Body> {
-    let mut etag = None;
+    let mut keep = None;
     let (code, content_type, body, retry_after) = match answer {
         Ok(reply) => {
-            etag = reply.etag;
+            keep = reply.keep;
             (reply.code, reply.content_type, reply.body, None)
         }
         Err(error) => {
@@ -293,11 +296,11 @@ fn respond(answer: Result<Reply, ApiError>, encoding: Encoding) -> Response<Body
     if !content_type.is_empty() {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     }
-    headers.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("no-cache, private"),
-    );
-    if let Some(Ok(etag)) = etag.map(HeaderValue::try_from) {
+    let is_final = keep.as_ref().is_some_and(|keep| keep.is_final);
+    let caching = if is_final { FINAL } else { "no-cache, private" };
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+    let etag = keep.map(|keep| HeaderValue::try_from(format!("\"{}\"", keep.hash)));
+    if let Some(Ok(etag)) = etag {
         headers.insert(header::ETAG, etag);
         headers.insert(header::VARY, HeaderValue::from_static("Accept"));
     }

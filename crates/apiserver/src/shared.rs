@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     pub(crate) builtin: Builtin,
     /// The names of all definitions. Lock order: `names` before `state`.
     pub(crate) names: Mutex<NamesInUse>,
-    /// The document at `/openapi/v2`. Lock order: `openapi` before `state`.
+    /// The OpenAPI documents. Lock order: `openapi` before `state`.
     pub(crate) openapi: Publication,
     pub(crate) settings: Settings,
     pub(crate) gate: Arc<Gate>,

@@ -3,6 +3,8 @@
 //! As in kube-apiserver, `/apis` and the paths of groups respond to any method, and the other paths only to
 //! GET.
 
+use std::sync::Arc;
+
 use http::{StatusCode, header};
 use serde_json::Value;
 
@@ -14,8 +16,8 @@ use crate::kinds::Kind;
 use crate::negotiate::{
     Encoding, Route, accepts_openapi, aggregated_discovery_in, document_in, openapi_v2_in,
 };
-use crate::published;
-use crate::reply::Reply;
+use crate::published::Published;
+use crate::reply::{Keep, Reply};
 use crate::route::Destination;
 use crate::status::ApiError;
 
@@ -50,22 +52,20 @@ impl Call {
             Destination::Version => (Route::OnlyJson, Some(discovery::version())),
             Destination::Root => return Ok(Reply::json(StatusCode::OK, &discovery::paths(kinds))),
             Destination::OpenApi => {
-                return Ok(Reply::json(StatusCode::OK, &openapi::index(kinds)));
+                let hash_of = |kind: &Kind| {
+                    let published = self.openapi_of(&kind.group, &kind.version);
+                    published.map(|published| published.hash.clone())
+                };
+                return Ok(Reply::json(StatusCode::OK, &openapi::index(kinds, hash_of)));
             }
             Destination::OpenApiOf(group, version) => {
-                let schema_of = |kind: &Kind| self.schema_of(kind);
-                return Ok(
-                    match openapi::document(kinds, (group, version), schema_of) {
-                        None => Reply::empty(StatusCode::NOT_FOUND),
-                        Some(_) if !accepts_openapi(&self.headers) => {
-                            Reply::empty(StatusCode::NOT_ACCEPTABLE)
-                        }
-                        Some(document) => {
-                            let etag = published::etag(document.to_string().as_bytes());
-                            self.unless_known(&etag, || Reply::json(StatusCode::OK, &document))
-                        }
-                    },
-                );
+                return Ok(match self.openapi_of(group, version) {
+                    None => Reply::empty(StatusCode::NOT_FOUND),
+                    Some(_) if !accepts_openapi(&self.headers) => {
+                        Reply::empty(StatusCode::NOT_ACCEPTABLE)
+                    }
+                    Some(published) => self.unless_known(&published, json_of),
+                });
             }
             Destination::OpenApiNowhere => return Ok(Reply::empty(StatusCode::NOT_FOUND)),
             Destination::Metrics => {
@@ -94,13 +94,15 @@ impl Call {
         let Some(encoding) = openapi_v2_in(&self.headers) else {
             return Reply::empty(StatusCode::NOT_ACCEPTABLE);
         };
-        // The registry is read after `current` has read the number of changes, so that it is not an earlier one.
         let build = || {
             let registry = self.shared.registry();
-            openapi::all(registry.kinds(), |kind| self.schema_of(kind)).to_string()
+            let all = openapi::all(registry.kinds(), |kind| self.schema_of(kind));
+            Some(all.to_string())
         };
-        let published = self.shared.openapi.current(build);
-        self.unless_known(&published.etag, || match encoding {
+        let Some(published) = self.shared.openapi.current("v2", build) else {
+            return Reply::empty(StatusCode::NOT_FOUND);
+        };
+        self.unless_known(&published, |published| match encoding {
             Encoding::Protobuf => {
                 let encode = |json: &[u8]| {
                     let document = serde_json::from_slice(json);
@@ -112,25 +114,45 @@ impl Call {
                     ..Reply::new(StatusCode::OK, body, None)
                 }
             }
-            _ => Reply::new(StatusCode::OK, Body::full(published.json.clone()), None),
+            _ => json_of(published),
         })
     }
 
-    /// Returns a document with this `ETag`, or a 304 response if the client has the document.
-    fn unless_known(&self, etag: &str, document: impl FnOnce() -> Reply) -> Reply {
+    /// Returns the OpenAPI document of a group and version.
+    fn openapi_of(&self, group: &str, version: &str) -> Option<Arc<Published>> {
+        let build = || {
+            // Read after the number of changes, so that it is not an earlier state.
+            let registry = self.shared.registry();
+            let schema_of = |kind: &Kind| self.schema_of(kind);
+            let document = openapi::document(registry.kinds(), (group, version), schema_of)?;
+            Some(document.to_string())
+        };
+        let name = format!("v3/{group}/{version}");
+        self.shared.openapi.current(&name, build)
+    }
+
+    /// Returns a document, or a 304 response if the client has the document.
+    fn unless_known(&self, published: &Published, show: impl FnOnce(&Published) -> Reply) -> Reply {
         let known = self.headers.get(header::IF_NONE_MATCH);
         let known = known
             .and_then(|known| known.to_str().ok())
             .unwrap_or_default();
         let mut known = known.split(',').map(str::trim);
-        let is_known = known.any(|known| known == "*" || known.trim_start_matches("W/") == etag);
+        let hash = published.hash.as_str();
+        let is_known = known.any(|known| {
+            let tag = known.trim_start_matches("W/").trim_matches('"');
+            known == "*" || tag == hash
+        });
         let reply = if is_known {
             Reply::empty(StatusCode::NOT_MODIFIED)
         } else {
-            document()
+            show(published)
         };
         Reply {
-            etag: Some(etag.to_owned()),
+            keep: Some(Keep {
+                hash: hash.to_owned(),
+                is_final: self.query.text("hash") == Some(hash),
+            }),
             ..reply
         }
     }
@@ -176,4 +198,8 @@ impl Call {
             _ => Ok(()),
         }
     }
+}
+
+fn json_of(published: &Published) -> Reply {
+    Reply::new(StatusCode::OK, Body::full(published.json.clone()), None)
 }

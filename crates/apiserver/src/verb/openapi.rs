@@ -60,16 +60,18 @@ struct Endpoint<'a> {
     verbs: &'a [String],
 }
 
-/// Returns the document at `/openapi/v3`: the URLs of all other documents.
-pub(crate) fn index(kinds: &Kinds) -> Value {
-    let paths: BTreeMap<String, Value> = kinds
-        .iter()
-        .map(|kind| {
-            let path = root(kind);
-            let url = format!("/openapi/v3/{path}");
-            (path, json!({"serverRelativeURL": url}))
-        })
-        .collect();
+/// Returns the document at `/openapi/v3`: the URLs of all other documents, with the hashes that `hash_of` returns.
+pub(crate) fn index(kinds: &Kinds, hash_of: impl Fn(&Kind) -> Option<String>) -> Value {
+    let mut paths = Map::new();
+    for kind in kinds.iter() {
+        let path = root(kind);
+        if !paths.contains_key(&path)
+            && let Some(hash) = hash_of(kind)
+        {
+            let url = format!("/openapi/v3/{path}?hash={hash}");
+            paths.insert(path, json!({"serverRelativeURL": url}));
+        }
+    }
     json!({"paths": paths})
 }
 

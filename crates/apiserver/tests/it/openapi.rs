@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use http_body_util::Full;
 use serde_json::{Value, json};
 
 use kube_informer_apiserver::{Kind, Kinds, Scope, Server};
 
-use crate::ask::{builder, get, with};
+use crate::ask::{builder, get, request, send, with};
 
 /// Adds the target of each `$ref` in `value` to `found`.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
@@ -60,6 +61,33 @@ async fn every_group_version_has_a_document_without_broken_references() {
     for nowhere in ["/openapi/v3/api/v2", "/openapi/v3/apis/none/v1"] {
         assert_eq!(get(&server, nowhere).await.code, 404, "{nowhere}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_url_with_the_hash_of_its_document_is_final() {
+    let server = builder().build();
+    let url_of = async || {
+        let index = get(&server, "/openapi/v3").await.json;
+        let url = &index["paths"]["apis/apiextensions.k8s.io/v1"]["serverRelativeURL"];
+        url.as_str().unwrap().to_owned()
+    };
+    let url = url_of().await;
+    let (path, hash) = url.split_once("?hash=").unwrap();
+    let document = get(&server, &url).await;
+    assert_eq!(document.headers["etag"], format!("\"{hash}\""));
+    assert_eq!(
+        document.headers["cache-control"],
+        "public, immutable, max-age=31536000"
+    );
+    for other in [path.to_owned(), format!("{path}?hash=0")] {
+        let again = get(&server, &other).await;
+        assert_eq!(again.headers["cache-control"], "no-cache, private");
+        assert_eq!(again.text, document.text);
+    }
+    let conditional = request("GET", path).header("if-none-match", format!("\"{hash}\""));
+    let known = send(&server, conditional.body(Full::default()).unwrap()).await;
+    assert_eq!((known.code, known.text.as_str()), (304, ""));
+    assert_eq!(url_of().await, url, "the hash of an unchanged document");
 }
 
 #[tokio::test(start_paused = true)]

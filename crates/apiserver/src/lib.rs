@@ -127,8 +127,8 @@
 //!   `ReplicationController` and `PodTemplate` (selectors, labels, numbers, strategies, fixed fields, counts of `status`), `ControllerRevision`,
 //!   `Job` and `CronJob` (numbers, modes, selectors, schedules, fixed fields; not policies of failures), `Service` (ports,
 //!   type, name, affinity), `PodDisruptionBudget`, roles and their bindings, the classes of
-//!   ingresses, priorities, runtimes and storage, `Event`, `Ingress`, `EndpointSlice`, `ResourceQuota`, `LimitRange`,
-//!   `FlowSchema`, `PriorityLevelConfiguration`, `APIService`, `CSIDriver`, `Node` (taints, resources, fields that are
+//!   ingresses, priorities, runtimes and storage, `Event`, `Ingress`, `NetworkPolicy`, `Lease`, `EndpointSlice`,
+//!   `ResourceQuota`, `LimitRange`, `FlowSchema`, `PriorityLevelConfiguration`, `APIService`, `CSIDriver`, `Node` (taints, resources, fields that are
 //!   set once), `PersistentVolumeClaim` and `PersistentVolume` (not the fields of its source).
 //!   In pods and templates: the most used kinds of volumes, names, images, ports, environment variables, volume mounts,
 //!   probes, lifecycle handlers, policies, security contexts and compute resources of containers, node selectors,

@@ -7,8 +7,8 @@
 use super::update_checks::with_updates;
 use super::{
     StatusMetadata, Strategy, api_service, config_map, daemon_set, definition, endpoints, event,
-    fixed, flow_control, ingress, job, namespace, node, persistent_volume, pod, quota, rbac,
-    secret, service, workload,
+    fixed, flow_control, ingress, job, lease, namespace, network_policy, node, persistent_volume,
+    pod, quota, rbac, secret, service, workload,
 };
 use crate::columns;
 use crate::metadata::MetadataRules;
@@ -52,7 +52,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("jobs.batch", Strategy { counts_generations: true, fields: field::JOB, columns: columns::workload::JOBS, hooks: job::HOOKS, ..Strategy::BUILTIN }),
     ("certificatesigningrequests.certificates.k8s.io", Strategy { fields: field::SIGNING_REQUEST, columns: columns::cluster::SIGNING_REQUESTS, ..Strategy::BUILTIN }),
     ("leasecandidates.coordination.k8s.io", Strategy { metadata: MetadataRules::GENERIC, requires_revision: true, creates_on_update: true, ..Strategy::BUILTIN }),
-    ("leases.coordination.k8s.io", Strategy { metadata: MetadataRules::GENERIC, requires_revision: true, creates_on_update: true, columns: columns::LEASES, ..Strategy::BUILTIN }),
+    ("leases.coordination.k8s.io", Strategy { metadata: MetadataRules::GENERIC, requires_revision: true, creates_on_update: true, hooks: lease::HOOKS, columns: columns::LEASES, ..Strategy::BUILTIN }),
     ("endpointslices.discovery.k8s.io", Strategy { counts_generations: true, hooks: endpoints::SLICE, columns: columns::cluster::ENDPOINT_SLICES, ..Strategy::BUILTIN }),
     ("events.events.k8s.io", Strategy { creates_on_update: true, fields: field::EVENT, hooks: event::HOOKS, columns: columns::EVENTS, ..Strategy::BUILTIN }),
     ("flowschemas.flowcontrol.apiserver.k8s.io", Strategy { status_metadata: StatusMetadata::Stored, counts_generations: true, hooks: flow_control::FLOW_SCHEMA, columns: columns::cluster::FLOW_SCHEMAS, ..Strategy::BUILTIN }),
@@ -60,7 +60,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("ingressclasses.networking.k8s.io", Strategy { counts_generations: true, hooks: fixed::INGRESS_CLASS, columns: columns::INGRESS_CLASSES, ..Strategy::BUILTIN }),
     ("ingresses.networking.k8s.io", Strategy { counts_generations: true, stored_at: Some("ingress"), hooks: ingress::HOOKS, columns: columns::INGRESSES, ..Strategy::BUILTIN }),
     ("ipaddresses.networking.k8s.io", Strategy { columns: columns::cluster::IP_ADDRESSES, ..Strategy::BUILTIN }),
-    ("networkpolicies.networking.k8s.io", Strategy { counts_generations: true, columns: columns::NETWORK_POLICIES, ..Strategy::BUILTIN }),
+    ("networkpolicies.networking.k8s.io", Strategy { counts_generations: true, hooks: network_policy::HOOKS, columns: columns::NETWORK_POLICIES, ..Strategy::BUILTIN }),
     ("servicecidrs.networking.k8s.io", Strategy { status_metadata: StatusMetadata::RESET, columns: columns::cluster::SERVICE_CIDRS, ..Strategy::BUILTIN }),
     ("runtimeclasses.node.k8s.io", Strategy { metadata: MetadataRules::GENERIC, requires_revision: true, creates_on_update: true, hooks: fixed::RUNTIME_CLASS, columns: columns::cluster::RUNTIME_CLASSES, ..Strategy::BUILTIN }),
     ("poddisruptionbudgets.policy", Strategy { counts_generations: true, requires_revision: true, columns: columns::DISRUPTION_BUDGETS, hooks: fixed::DISRUPTION_BUDGET, ..Strategy::BUILTIN }),

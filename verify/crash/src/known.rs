@@ -37,10 +37,11 @@ enum Open {
 }
 
 impl Known {
-    /// Returns the number in the last acknowledged state of an object; `None` if the object does not exist.
-    pub(crate) fn value(&self, key: &Key) -> Option<u64> {
-        let (value, _) = self.0.get(key)?.acknowledged?;
-        Some(value)
+    /// Returns the number and the revision in the last acknowledged state of an object.
+    ///
+    /// Returns `None` if the object does not exist.
+    pub(crate) fn state(&self, key: &Key) -> Option<(u64, u64)> {
+        self.0.get(key)?.acknowledged
     }
 
     /// Records a write before it is sent; `value` is `None` for a deletion.
@@ -55,6 +56,11 @@ impl Known {
         let history = self.0.entry(key.clone()).or_default();
         history.acknowledged = value;
         history.open = Open::Nothing;
+    }
+
+    /// Records that no object of a kind exists, because the kind's definition does not exist.
+    pub(crate) fn emptied(&mut self, kind: usize) {
+        self.0.retain(|key, _| key.kind != kind);
     }
 
     /// Compares the expected states with the `stored` objects, and records the stored states as acknowledged.

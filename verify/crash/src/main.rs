@@ -4,12 +4,17 @@
 
 mod child;
 mod object;
+mod request;
+mod definition;
 mod informed;
 mod known;
+mod file;
 mod planted;
 mod revisions;
 mod writer;
 mod watcher;
+mod owner;
+mod moment;
 mod run;
 
 use std::process::ExitCode;

@@ -3,36 +3,77 @@
 //!
 //! Guarantees: [`Seen::read`] returns an error for a partially stored object.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-/// The kinds of the written objects: two namespaced kinds and one cluster-scoped kind.
-pub(crate) const KINDS: [Kind; 3] = [
+/// The group of the custom kinds.
+pub(crate) const GROUP: &str = "crash.example.com";
+
+/// The kinds of the written objects: built-in kinds, custom resource definitions, and the kinds that these define.
+///
+/// There are namespaced and cluster-scoped kinds.
+pub(crate) const KINDS: [Kind; 6] = [
     Kind {
+        api_version: "v1",
         name: "ConfigMap",
         collection: "/api/v1/namespaces/default/configmaps",
         resource: "configmaps",
     },
     Kind {
+        api_version: "v1",
         name: "Secret",
         collection: "/api/v1/namespaces/default/secrets",
         resource: "secrets",
     },
     Kind {
+        api_version: "v1",
         name: "Node",
         collection: "/api/v1/nodes",
         resource: "nodes",
     },
+    Kind {
+        api_version: "apiextensions.k8s.io/v1",
+        name: "CustomResourceDefinition",
+        collection: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        resource: "customresourcedefinitions.apiextensions.k8s.io",
+    },
+    Kind {
+        api_version: "crash.example.com/v1",
+        name: "Gadget",
+        collection: "/apis/crash.example.com/v1/namespaces/default/gadgets",
+        resource: "gadgets.crash.example.com",
+    },
+    Kind {
+        api_version: "crash.example.com/v1",
+        name: "Widget",
+        collection: "/apis/crash.example.com/v1/widgets",
+        resource: "widgets.crash.example.com",
+    },
 ];
+
+/// Indices in [`KINDS`] of the kinds that are always served, except for [`DEFINITION`].
+pub(crate) const BUILTIN: Range<usize> = 0..DEFINITION;
+/// Index in [`KINDS`] of `CustomResourceDefinition`.
+pub(crate) const DEFINITION: usize = 3;
+/// Indices in [`KINDS`] of the kinds that are served while their definition is stored.
+pub(crate) const CUSTOM: Range<usize> = DEFINITION + 1..KINDS.len();
 
 /// A kind of objects, with the URL path of its collection in the API.
 #[derive(Debug)]
 pub(crate) struct Kind {
-    name: &'static str,
+    api_version: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) collection: &'static str,
+    /// Plural name and group, which is also the name of the kind's definition.
     pub(crate) resource: &'static str,
+}
+
+impl Kind {
+    pub(crate) fn is_namespaced(&self) -> bool {
+        self.collection.contains("/namespaces/")
+    }
 }
 
 /// The identity of one object: the index of its kind in [`KINDS`], and its name.
@@ -51,17 +92,31 @@ pub(crate) struct Seen {
 }
 
 impl Key {
+    /// Returns the identity of the definition of a custom kind.
+    pub(crate) fn of_definition(kind: usize) -> Self {
+        Self {
+            kind: DEFINITION,
+            name: KINDS[kind].resource.to_owned(),
+        }
+    }
+
     pub(crate) fn uri(&self) -> String {
         format!("{}/{}", KINDS[self.kind].collection, self.name)
     }
 
     /// Returns the object's JSON, with `value` and a text of at most `bytes` bytes in its annotations.
+    ///
+    /// An object of a custom kind has a field that its definition does not have, so the server removes this field.
     pub(crate) fn object(&self, value: u64, bytes: usize) -> Value {
-        json!({
-            "apiVersion": "v1",
+        let mut object = json!({
+            "apiVersion": KINDS[self.kind].api_version,
             "kind": KINDS[self.kind].name,
             "metadata": {"name": self.name, "annotations": annotations(value, bytes)},
-        })
+        });
+        if CUSTOM.contains(&self.kind) {
+            object["spec"] = json!({"unknown": "unknown"});
+        }
+        object
     }
 }
 
@@ -96,6 +151,16 @@ impl Seen {
             value: digits.parse()?,
             revision: revision(object)?,
         })
+    }
+
+    /// Parses a list, and returns its objects and its revision.
+    ///
+    /// # Errors
+    /// Returns an error if a part of the list is missing, or if [`Seen::read`] rejects an object.
+    pub(crate) fn list(kind: usize, list: &Value) -> Result<(Vec<Self>, u64)> {
+        let items = list["items"].as_array().context("a list without items")?;
+        let seen: Result<Vec<Self>> = items.iter().map(|item| Self::read(kind, item)).collect();
+        Ok((seen?, revision(list)?))
     }
 }
 

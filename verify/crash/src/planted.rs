@@ -4,19 +4,18 @@
 //! For some bugs, this module changes the server's data directory. For the other bugs,
 //! [`Watcher`](crate::watcher::Watcher) ignores watch events.
 
-use std::path::Path;
+use std::{fmt::Write as _, path::Path};
 
 use anyhow::{Context as _, Result};
 use harness::bugs;
-use redb::{Database, ReadableTable, TableDefinition};
+use redb::{Database, ReadableTable, Table};
+use serde_json::{Value, json};
 
-use crate::{known::Known, object::KINDS};
-
-/// The table of the stored objects, as `crates/apiserver/src/storage/disk.rs` defines it.
-const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
-    TableDefinition::new("objects");
-/// The table of the format version and the store's revision.
-const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
+use crate::{
+    file::{ABOUT, FILE, OBJECTS, object_of},
+    known::Known,
+    object::{CUSTOM, KINDS, Key},
+};
 
 bugs! {
     pub(crate) enum Bug {
@@ -25,6 +24,9 @@ bugs! {
         RevisionForgotten: "a revision that is not stored, so revisions continue from that of the newest object",
         GapInWatch: "a watch that resumes after the first event",
         DeletionUntold: "a watch that delivers no deletion",
+        DefinitionForgotten: "a start without a definition that was stored",
+        StatusUnfinished: "a start that leaves a definition without its conditions",
+        ObjectsReturn: "a deletion of a definition that leaves an object, which a new definition serves again",
     }
 }
 
@@ -39,40 +41,102 @@ impl Bug {
         if matches!(self, Self::GapInWatch | Self::DeletionUntold) {
             return Ok(());
         }
-        let database = Database::open(directory.join("objects.redb"))?;
+        let database = Database::open(directory.join(FILE))?;
         let transaction = database.begin_write()?;
         {
-            let mut objects = transaction.open_table(OBJECTS)?;
-            let mut about = transaction.open_table(ABOUT)?;
-            if self == Self::RevisionForgotten {
-                let highest = highest(&objects)?;
-                about.insert("revision", highest)?;
-            } else if let Ok((key, _)) = known.newest() {
-                let namespace = if KINDS[key.kind].resource == "nodes" {
-                    ""
-                } else {
-                    "default/"
-                };
-                let place = format!("{namespace}{}", key.name);
-                let place = (KINDS[key.kind].resource, place.as_str());
-                let removed = objects.remove(place)?.map(|value| {
-                    let (start, end, members) = value.value();
-                    (start, end, members.to_vec())
-                });
-                if self == Self::HalfStored
-                    && let Some((start, end, members)) = removed
-                {
-                    let text = String::from_utf8(members)?;
-                    // Inserts a character into the text that spans pages.
-                    let cut = text.replacen("\"padding\":\"", "\"padding\":\"x", 1);
-                    let end = end + u32::try_from(cut.len() - text.len())?;
-                    objects.insert(place, (start, end, cut.as_bytes()))?;
+            let mut rows = Rows(transaction.open_table(OBJECTS)?);
+            let newest = known.newest().ok().map(|(key, _)| key);
+            let is_defined = |kind: &usize| known.state(&Key::of_definition(*kind)).is_some();
+            match self {
+                Self::RevisionForgotten => {
+                    let mut about = transaction.open_table(ABOUT)?;
+                    about.insert("revision", highest(&rows.0)?)?;
                 }
+                Self::AcknowledgedTooEarly => rows.change(newest, |_| None)?,
+                Self::HalfStored => rows.change(newest, |mut object| {
+                    // Inserts a character into the text that spans pages.
+                    let padding = &mut object["metadata"]["annotations"]["padding"];
+                    *padding = json!(format!("x{}", padding.as_str()?));
+                    Some(object)
+                })?,
+                Self::DefinitionForgotten => {
+                    let defined = CUSTOM.filter(is_defined).map(Key::of_definition);
+                    rows.change(defined, |_| None)?;
+                }
+                Self::StatusUnfinished => {
+                    let defined = CUSTOM.filter(is_defined).map(Key::of_definition);
+                    rows.change(defined, |mut definition| {
+                        definition["status"]["conditions"] = json!([]);
+                        Some(definition)
+                    })?;
+                }
+                Self::ObjectsReturn => {
+                    for kind in CUSTOM.filter(|kind| !is_defined(kind)) {
+                        let name = "left".to_owned();
+                        rows.insert(&Key { kind, name })?;
+                    }
+                }
+                Self::GapInWatch | Self::DeletionUntold => {}
             }
         }
         transaction.commit()?;
         Ok(())
     }
+}
+
+/// The table of the stored objects.
+struct Rows<'a>(Table<'a, (&'static str, &'static str), (u32, u32, &'static [u8])>);
+
+impl Rows<'_> {
+    /// Replaces stored objects by the results of `change`, or removes them if the result is `None`.
+    ///
+    /// Skips objects that are not stored.
+    fn change(
+        &mut self,
+        keys: impl IntoIterator<Item = Key>,
+        change: impl Fn(Value) -> Option<Value>,
+    ) -> Result<()> {
+        for key in keys {
+            let (collection, place) = place(&key);
+            let removed = self.0.remove((collection, &*place))?;
+            let object = removed.map(|row| object_of(row.value().2)).transpose()?;
+            if let Some(changed) = object.and_then(&change) {
+                self.store(&key, &changed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores an object that no client has written.
+    fn insert(&mut self, key: &Key) -> Result<()> {
+        let mut object = key.object(1, 1);
+        object["metadata"]["resourceVersion"] = json!("1");
+        object["metadata"]["uid"] = json!("left");
+        self.store(key, &object)
+    }
+
+    fn store(&mut self, key: &Key, object: &Value) -> Result<()> {
+        let metadata = object["metadata"].to_string();
+        let mut members = format!("\"metadata\":{metadata}");
+        let start = members.len() - metadata.len();
+        let (start, end) = (u32::try_from(start)?, u32::try_from(members.len())?);
+        for (name, value) in object.as_object().into_iter().flatten() {
+            if !["apiVersion", "kind", "metadata"].contains(&&**name) {
+                write!(members, ",\"{name}\":{value}")?;
+            }
+        }
+        let (collection, place) = place(key);
+        let row = (start, end, members.as_bytes());
+        self.0.insert((collection, &*place), row)?;
+        Ok(())
+    }
+}
+
+/// Returns the key of an object in the table of objects.
+fn place(key: &Key) -> (&'static str, String) {
+    let kind = &KINDS[key.kind];
+    let namespace = if kind.is_namespaced() { "default/" } else { "" };
+    (kind.resource, format!("{namespace}{}", key.name))
 }
 
 /// Returns the highest revision of the stored objects.

@@ -2,9 +2,13 @@
 //!
 //! Guarantees: [`Revisions::changed`] returns an error if two different changes have the same revision.
 //! [`Revisions::started`] returns an error if a server process starts at a lower revision than a client has
-//! received from an earlier server process.
+//! received from an earlier server process. [`Revisions::find_gap`] returns an error if no client has received the
+//! change of a revision.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+};
 
 use anyhow::{Result, ensure};
 
@@ -19,6 +23,20 @@ pub(crate) struct Revisions {
     changes: BTreeMap<u64, Change>,
     /// The highest revision that any client has received.
     highest: u64,
+    /// The changes that at least one watcher can't receive any more.
+    missed: Vec<Missed>,
+    /// The highest revision that [`Revisions::find_gap`] has checked.
+    checked: u64,
+}
+
+/// A range of revisions whose changes a watcher may have missed, because it has sent a new list.
+#[derive(Debug)]
+pub(crate) struct Missed {
+    pub(crate) range: RangeInclusive<u64>,
+    /// The definition whose change ended the watch, if the watch was complete up to this change.
+    ///
+    /// Nothing is missed before the definition's first change in `range`.
+    pub(crate) until: Option<Key>,
 }
 
 impl Revisions {
@@ -58,9 +76,55 @@ impl Revisions {
         Ok(())
     }
 
-    /// Returns the lowest revision after `after`, up to `last`, whose change no client has received.
-    pub(crate) fn gap(&self, after: u64, last: u64) -> Option<u64> {
-        (after + 1..=last).find(|revision| !self.changes.contains_key(revision))
+    /// Records that a watcher may not have received the changes of a range of revisions.
+    pub(crate) fn missed(&mut self, missed: Missed) {
+        self.missed.push(missed);
+    }
+
+    /// Returns whether a watcher may have missed the change of a revision.
+    fn is_missed(&self, revision: u64, missed: &Missed) -> bool {
+        let is_reached = |definition: &Key| {
+            let changes = self.changes.range(*missed.range.start()..=revision);
+            changes.into_iter().any(|(_, (key, _))| key == definition)
+        };
+        missed.range.contains(&revision) && missed.until.as_ref().is_none_or(is_reached)
+    }
+
+    /// Checks the revisions that all watchers cover: the revisions up to `last` that no watcher has missed.
+    ///
+    /// `last` is the lowest of the revisions that the watchers have reached. Returns the number of revisions that this
+    /// call has checked.
+    ///
+    /// # Errors
+    /// Returns an error if no client has received the change of a revision.
+    pub(crate) fn find_gap(&mut self, last: u64) -> Result<usize> {
+        let is_missed = |revision| self.missed.iter().any(|it| self.is_missed(revision, it));
+        let covered = (self.checked + 1..=last).filter(|revision| !is_missed(*revision));
+        let mut count = 0;
+        for revision in covered {
+            ensure!(
+                self.changes.contains_key(&revision),
+                "no watcher received revision {revision}"
+            );
+            count += 1;
+        }
+        self.checked = self.checked.max(last);
+        self.missed.retain(|missed| *missed.range.end() > last);
+        Ok(count)
+    }
+
+    /// Returns the number of times that an object of a kind was created again after its deletion.
+    pub(crate) fn recreated(&self, kind: usize) -> usize {
+        let (mut deleted, mut count) = (BTreeSet::new(), 0);
+        let changes = self.changes.values().filter(|(key, _)| key.kind == kind);
+        for (key, value) in changes {
+            if value.is_none() {
+                deleted.insert(key);
+            } else {
+                count += usize::from(deleted.remove(key));
+            }
+        }
+        count
     }
 
     /// Returns the revisions after `after`, up to `last`, of the received changes to objects of one kind.
@@ -100,8 +164,42 @@ mod tests {
         assert_eq!(revisions.between(0, 4, 7), [5]);
         assert_eq!(revisions.between(0, 5, 7), [0; 0]);
         assert_eq!(revisions.between(1, 0, 7), [0; 0]);
-        assert_eq!(revisions.gap(4, 5), None);
-        assert_eq!(revisions.gap(4, 7), Some(6));
-        assert_eq!(revisions.gap(7, 4), None);
+    }
+
+    #[test]
+    fn a_revision_that_no_client_received_is_a_gap_unless_a_watcher_missed_it() {
+        let mut revisions = Revisions::default();
+        let missed = |range, until| Missed { range, until };
+        revisions.missed(missed(0..=4, None));
+        revisions.changed(5, &change("a", 1)).unwrap();
+        assert_eq!(revisions.find_gap(5).unwrap(), 1);
+        assert_eq!(revisions.find_gap(5).unwrap(), 0);
+        revisions.missed(missed(6..=7, None));
+        revisions.changed(8, &change("a", 2)).unwrap();
+        assert_eq!(revisions.find_gap(8).unwrap(), 1);
+        assert!(revisions.find_gap(9).is_err());
+        // The watch was complete up to the change of the definition at revision 9.
+        revisions.missed(missed(9..=11, Some(change("b", 1).0)));
+        assert!(revisions.find_gap(9).is_err());
+        revisions.changed(9, &change("b", 1)).unwrap();
+        assert_eq!(revisions.find_gap(11).unwrap(), 0);
+    }
+
+    #[test]
+    fn an_object_is_recreated_by_the_first_change_after_its_deletion() {
+        let mut revisions = Revisions::default();
+        let deleted = (change("a", 1).0, None);
+        let changes = [
+            change("a", 1),
+            deleted,
+            change("b", 1),
+            change("a", 2),
+            change("a", 3),
+        ];
+        for (revision, change) in (1..).zip(&changes) {
+            revisions.changed(revision, change).unwrap();
+        }
+        assert_eq!(revisions.recreated(0), 1);
+        assert_eq!(revisions.recreated(1), 0);
     }
 }

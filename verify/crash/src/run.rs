@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use fastrand::Rng;
 use harness::{
@@ -28,14 +28,20 @@ use tokio::{
 
 use crate::{
     child::{Ready, Running},
+    definition::{self, is_true},
+    file::{self, FILE},
     informed::{self, Informed},
-    object::KINDS,
+    moment::{BLOATED_EVERY, Moment},
+    object::{BUILTIN, CUSTOM, DEFINITION, KINDS, Key, Seen},
+    owner::Owner,
     planted::Bug,
+    request::Answer,
+    revisions::Missed,
     watcher::{self, EVENT, RESUMED, TOO_OLD, Watcher},
     writer::{self, Notes, Writer},
 };
 
-/// Number of clients that write concurrently to each server process.
+/// Number of clients that write objects of built-in kinds concurrently to each server process.
 const WRITERS: usize = 4;
 
 /// Number of writes that each writer completes before a [`Moment::Calm`] kill, at which no write is pending.
@@ -47,16 +53,6 @@ const BUG_LIVES: u64 = 60;
 /// Number of kills in a full run. A run with at least this number must increase every counter in
 /// [`REQUIRED`].
 const FULL_RUN: u64 = 100;
-
-/// During one of every `BLOATED_EVERY` server processes, a client makes the database file large and mostly
-/// empty.
-///
-/// The following server processes compact the file during their start.
-const BLOATED_EVERY: u64 = 100;
-
-/// Number of server processes that are killed during their start, after the database file was made large. The
-/// kills can interrupt the compaction of the file.
-const BLOATED_STARTS: u64 = 8;
 
 /// Maximum time from a server process's start to its kill.
 const LIFE_MAX: Duration = Duration::from_secs(120);
@@ -82,27 +78,20 @@ pub(crate) struct Arguments {
     planted: Option<String>,
 }
 
-/// The time at which a server process is killed.
-#[derive(Clone, Copy, Debug)]
-enum Moment {
-    /// The process is killed this long after its start, whether or not its server listens.
-    Starting(Duration),
-    /// Killed after the server has acknowledged this number of writes.
-    Acknowledged(usize),
-    /// The process is killed this long after its server has started to listen.
-    Within(Duration),
-    /// Killed after every writer has completed [`CALM_WRITES`] writes.
-    Calm,
-}
-
 const KILLED_AT_START: &str = "kills during a start";
 const COMPACTED: &str = "compacted files";
 const ACKNOWLEDGED: &str = "acknowledged writes";
 const UNANSWERED: &str = "writes stored without an answer";
 const INFORMED: &str = "events of the informer";
+const CHECKED: &str = "revisions of which all were received";
+const RECREATED: &str = "definitions created again";
+const UNESTABLISHED: &str = "kills before a definition was established";
+const HALF_DELETED: &str = "kills during the deletion of a definition";
 
 /// Counters that must have increased in a run of at least [`FULL_RUN`] kills.
-const REQUIRED: [&str; 8] = [
+///
+/// [`UNESTABLISHED`] is not among them, because it occurs only about once in 100 kills.
+const REQUIRED: [&str; 11] = [
     KILLED_AT_START,
     COMPACTED,
     ACKNOWLEDGED,
@@ -111,6 +100,9 @@ const REQUIRED: [&str; 8] = [
     RESUMED,
     TOO_OLD,
     INFORMED,
+    CHECKED,
+    RECREATED,
+    HALF_DELETED,
 ];
 
 /// State of a run: the data directory, and clients that outlive each server process.
@@ -193,7 +185,7 @@ impl Lives {
 
     async fn run(mut self, kills: u64) -> Result<Counts<&'static str>> {
         for life in 0..kills {
-            let moment = self.moment(life);
+            let moment = Moment::draw(&mut self.rng, life);
             let lived = timeout(LIFE_MAX, self.live(moment, life)).await;
             let lived = lived.context("the life takes too long").flatten();
             lived.with_context(|| {
@@ -213,32 +205,15 @@ impl Lives {
         for informed in std::mem::take(&mut self.informed) {
             self.seen.add(INFORMED, informed.stop().await);
         }
+        let recreated = self.notes.revisions.lock().recreated(DEFINITION);
+        self.seen.add(RECREATED, recreated);
         std::fs::remove_dir_all(&self.directory)?;
         Ok(self.seen)
     }
 
-    fn moment(&mut self, life: u64) -> Moment {
-        let since_bloated = life % BLOATED_EVERY;
-        if since_bloated == 1 {
-            return Moment::Calm;
-        }
-        if (2..2 + BLOATED_STARTS).contains(&since_bloated) {
-            // Compacting takes most of a second.
-            return Moment::Starting(Duration::from_millis(self.rng.u64(2..800)));
-        }
-        match self.rng.usize(..10) {
-            // The first start creates the directory and the file.
-            _ if life == 0 => Moment::Starting(Duration::from_millis(self.rng.u64(2..20))),
-            0 | 1 => Moment::Starting(Duration::from_micros(self.rng.u64(..25_000))),
-            2..6 => Moment::Acknowledged(self.rng.usize(..60)),
-            6..9 => Moment::Within(Duration::from_micros(self.rng.u64(..50_000))),
-            _ => Moment::Calm,
-        }
-    }
-
     /// Starts one server process, checks its objects, runs the clients, and kills the process.
     async fn live(&mut self, moment: Moment, life: u64) -> Result<()> {
-        let file = self.directory.join("objects.redb");
+        let file = self.directory.join(FILE);
         let bytes = |file: &Path| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
         let before = bytes(&file);
         let mut running = Running::start(&self.directory, self.address)?;
@@ -263,26 +238,9 @@ impl Lives {
         let mut following = self.followers()?;
         let mut reader = JoinSet::new();
         reader.spawn(writer::read(client, Arc::clone(&self.notes)));
-        let mut wanted = acknowledged.subscribe();
-        match moment {
-            Moment::Acknowledged(count) => {
-                let reached = wanted.wait_for(|acknowledged| *acknowledged >= count);
-                tokio::select! {
-                    biased;
-                    reached = reached => drop(reached?),
-                    Some(written) = writers.join_next() => {
-                        written??;
-                        bail!("a write received no response, although the server was not killed");
-                    }
-                }
-            }
-            Moment::Within(period) => sleep(period).await,
-            Moment::Calm | Moment::Starting(_) => {
-                while let Some(written) = writers.join_next().await {
-                    written??;
-                }
-            }
-        }
+        let counted = acknowledged.subscribe();
+        let reached = moment.reach(&self.notes, counted, &mut writers, &mut following);
+        reached.await?;
         running.kill()?;
         for tasks in [&mut writers, &mut reader] {
             while let Some(ended) = tasks.join_next().await {
@@ -294,6 +252,7 @@ impl Lives {
         }
         self.watchers.sort_by_key(Watcher::kind);
         self.find_gap()?;
+        self.count_unfinished()?;
         self.seen.add(ACKNOWLEDGED, *acknowledged.borrow());
         if let Some(bug) = self.bug {
             bug.spoil(&self.directory, &self.notes.known.lock())?;
@@ -310,7 +269,8 @@ impl Lives {
         left: Option<usize>,
     ) -> Result<JoinSet<Result<()>>> {
         let mut writers = JoinSet::new();
-        for number in 0..WRITERS {
+        let kinds = (0..WRITERS).map(|_| None).chain(CUSTOM.map(Some));
+        for (number, kind) in kinds.enumerate() {
             let writer = Writer {
                 number,
                 // A separate client has a separate connection.
@@ -320,7 +280,10 @@ impl Lives {
                 acknowledged: Arc::clone(acknowledged),
                 left,
             };
-            writers.spawn(writer.storm());
+            match kind {
+                None => writers.spawn(writer.storm()),
+                Some(kind) => writers.spawn(Owner { writer, kind }.storm()),
+            };
         }
         Ok(writers)
     }
@@ -340,21 +303,28 @@ impl Lives {
 
     /// Checks that the change of each revision was received from a watch, a write or a list.
     ///
-    /// Checks only the revisions that all watchers cover. A watcher covers the revisions after its last list,
-    /// up to its last event or bookmark.
+    /// Checks only the revisions that all watchers cover.
     ///
     /// This check detects a lost deletion event. [`Watcher::check`] does not detect it, because only the lost
     /// event contains the deletion's revision.
-    fn find_gap(&self) -> Result<()> {
-        let begun = self.watchers.iter().map(Watcher::begun).max();
-        let last = self.watchers.iter().map(Watcher::last).min();
-        let revisions = self.notes.revisions.lock();
-        let gap = begun
-            .zip(last)
-            .and_then(|(begun, last)| revisions.gap(begun, last));
-        gap.map_or(Ok(()), |gap| {
-            Err(anyhow!("no watcher received revision {gap}"))
-        })
+    fn find_gap(&mut self) -> Result<()> {
+        if let Some(last) = self.watchers.iter().map(Watcher::last).min() {
+            let checked = self.notes.revisions.lock().find_gap(last)?;
+            self.seen.add(CHECKED, checked);
+        }
+        Ok(())
+    }
+
+    /// Counts the definitions whose creation or deletion a kill has interrupted. The next start completes it.
+    fn count_unfinished(&mut self) -> Result<()> {
+        for definition in file::definitions(&self.directory)? {
+            if definition["metadata"]["deletionTimestamp"].is_string() {
+                self.seen.count(HALF_DELETED);
+            } else if !is_true(&definition, "Established") {
+                self.seen.count(UNESTABLISHED);
+            }
+        }
+        Ok(())
     }
 
     /// Checks that a restarted server has all acknowledged writes, and returns a client of the server.
@@ -365,15 +335,27 @@ impl Lives {
         self.notes.revisions.lock().started(ready.revision)?;
         let client = self.client()?;
         let mut stored = Vec::new();
-        for kind in 0..KINDS.len() {
+        for kind in BUILTIN.chain([DEFINITION]) {
             let list = watcher::list(&client, kind).await?;
-            let (seen, revision) = list.context("the server does not respond")?;
-            ensure!(
-                revision == ready.revision,
-                "a list is at {revision}, although nothing was written since {}",
-                ready.revision
-            );
-            stored.extend(seen);
+            stored.extend(listed(list, ready.revision)?);
+        }
+        definition::check_all(&client).await?;
+        for kind in CUSTOM {
+            let key = Key::of_definition(kind);
+            let definition = stored.iter().find(|seen| seen.key == key);
+            let list = match definition {
+                Some(seen) => definition::objects(&client, kind, seen.value).await?,
+                None => watcher::list(&client, kind).await?,
+            };
+            if definition.is_some() {
+                stored.extend(listed(list, ready.revision)?);
+            } else {
+                ensure!(
+                    matches!(list, Answer::NotFound),
+                    "{key} is served, but not stored"
+                );
+                self.notes.known.lock().emptied(kind);
+            }
         }
         let mut revisions = self.notes.revisions.lock();
         for seen in &stored {
@@ -392,6 +374,11 @@ impl Lives {
         if self.watchers.is_empty() {
             let new = |kind| Watcher::new(kind, ready.revision, self.bug);
             self.watchers = (0..KINDS.len()).map(new).collect();
+            let mut revisions = self.notes.revisions.lock();
+            revisions.missed(Missed {
+                range: 0..=ready.revision,
+                until: None,
+            });
         }
         if self.informed.is_empty() {
             for encoding in [Encoding::Json, Encoding::Protobuf] {
@@ -417,4 +404,19 @@ impl Lives {
         let url = format!("http://{}", self.address).parse()?;
         Ok(Client::try_from(Config::new(url))?)
     }
+}
+
+/// Returns the objects in a list of a server at `revision`.
+///
+/// # Errors
+/// Returns an error if there is no list, or if the list has another revision.
+fn listed(list: Answer<(Vec<Seen>, u64)>, revision: u64) -> Result<Vec<Seen>> {
+    let Answer::Found((seen, listed)) = list else {
+        bail!("the server does not respond");
+    };
+    ensure!(
+        listed == revision,
+        "a list is at {listed}, although nothing was written since {revision}"
+    );
+    Ok(seen)
 }

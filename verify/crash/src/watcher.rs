@@ -4,11 +4,11 @@
 //! Guarantees: [`Watcher::follow`] returns an error if the watch receives a change twice or out of order.
 //! [`Watcher::check`] returns an error if the watch has missed a change of its kind. If the server
 //! rejects the revision with status 410, the watcher sends a list request, and then watches from the
-//! revision of the list.
+//! revision of the list. While the watched kind is not served, the watcher waits for a change of a definition.
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use futures_util::{AsyncBufReadExt as _, StreamExt as _};
 use harness::coverage::Counts;
 use http::Request;
@@ -16,8 +16,11 @@ use kube_client::Client;
 use serde_json::Value;
 
 use crate::{
-    object::{KINDS, Seen, revision},
+    definition,
+    object::{CUSTOM, DEFINITION, KINDS, Key, Seen, revision},
     planted::Bug,
+    request::{Answer, get},
+    revisions::Missed,
     writer::Notes,
 };
 
@@ -60,10 +63,6 @@ impl Watcher {
         self.kind
     }
 
-    pub(crate) fn begun(&self) -> u64 {
-        self.begun
-    }
-
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
@@ -79,23 +78,46 @@ impl Watcher {
     /// - after status 410, the new list is invalid or not newer than the last event;
     /// - after status 410, [`Self::check`] finds a missed change.
     pub(crate) async fn follow(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<()> {
+        let followed = self.watch(client, notes).await;
+        // The watchers that wait for a definition end too.
+        notes.redefined.send_replace(true);
+        followed
+    }
+
+    async fn watch(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<()> {
         let mut resumes = true;
+        // Whether the last watch has ended with a change of the kind's definition, and not with the server.
+        let mut is_complete = false;
+        let mut redefined = notes.redefined.subscribe();
         loop {
+            redefined.mark_unchanged();
             let uri = format!(
                 "{}?watch=1&allowWatchBookmarks=1&resourceVersion={}",
                 KINDS[self.kind].collection, self.last
             );
             let request = Request::builder().uri(uri).body(Vec::new())?;
-            let Ok(lines) = client.request_stream(request).await else {
-                return Ok(());
+            let lines = match Answer::of(client.request_stream(request).await)? {
+                Answer::Lost => return Ok(()),
+                Answer::NotFound => {
+                    redefined.changed().await?;
+                    continue;
+                }
+                Answer::Found(lines) => lines,
             };
             let mut lines = lines.lines();
             let mut is_first = true;
+            let was_complete = std::mem::take(&mut is_complete);
             loop {
-                // A partial line is not an event.
-                let Some(Ok(line)) = lines.next().await else {
-                    return Ok(());
+                let line = match lines.next().await {
+                    Some(Ok(line)) => line,
+                    // The watch of a custom kind ends when its definition changes.
+                    None => {
+                        is_complete = CUSTOM.contains(&self.kind);
+                        break;
+                    }
+                    Some(Err(_)) => return Ok(()),
                 };
+                // A partial line is not an event.
                 let Ok(event) = serde_json::from_str::<Value>(&line) else {
                     return Ok(());
                 };
@@ -105,7 +127,7 @@ impl Watcher {
                         "a watch from {} ended with {event}",
                         self.last
                     );
-                    if !self.relist(client, notes).await? {
+                    if !self.relist(client, notes, was_complete).await? {
                         return Ok(());
                     }
                     break;
@@ -155,15 +177,30 @@ impl Watcher {
             Some("DELETED") => None,
             _ => bail!("an event of unknown type: {event}"),
         };
-        revisions.changed(revision, &(seen.key, value))
+        revisions.changed(revision, &(seen.key, value))?;
+        if self.kind == DEFINITION {
+            let is_complete = value.is_none() || definition::check(object).is_ok();
+            notes.redefined.send_replace(is_complete);
+        }
+        Ok(())
     }
 
     /// Sends a list request, and returns whether the server responded. The next watch starts from the
     /// revision of the received list.
-    async fn relist(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<bool> {
+    ///
+    /// `was_complete` is whether the watch has received all events up to a change of the kind's definition.
+    async fn relist(
+        &mut self,
+        client: &Client,
+        notes: &Arc<Notes>,
+        was_complete: bool,
+    ) -> Result<bool> {
         // Events that it has not received by now are lost.
-        let Some((_, list)) = list(client, self.kind).await? else {
-            return Ok(false);
+        let list = match list(client, self.kind).await? {
+            Answer::Lost => return Ok(false),
+            // The definition was deleted after the watch request.
+            Answer::NotFound => return Ok(true),
+            Answer::Found((_, list)) => list,
         };
         ensure!(
             list > self.last,
@@ -172,9 +209,14 @@ impl Watcher {
         );
         self.check(notes)?;
         self.seen.count(TOO_OLD);
+        let mut revisions = notes.revisions.lock();
+        revisions.missed(Missed {
+            range: self.last + 1..=list,
+            until: was_complete.then(|| Key::of_definition(self.kind)),
+        });
+        revisions.told(list);
         (self.begun, self.last) = (list, list);
         self.told.clear();
-        notes.revisions.lock().told(list);
         Ok(true)
     }
 
@@ -204,18 +246,14 @@ impl Watcher {
     }
 }
 
-/// Returns a kind's objects and the list's revision, or `None` if the request fails.
+/// Returns a kind's objects and the list's revision.
 ///
 /// # Errors
 /// Returns an error if the response is no valid list, or if [`Seen::read`] rejects an object.
-pub(crate) async fn list(client: &Client, kind: usize) -> Result<Option<(Vec<Seen>, u64)>> {
-    let request = Request::builder()
-        .uri(KINDS[kind].collection)
-        .body(Vec::new())?;
-    let Ok(list) = client.request::<Value>(request).await else {
-        return Ok(None);
-    };
-    let items = list["items"].as_array().context("a list without items")?;
-    let seen: Result<Vec<Seen>> = items.iter().map(|item| Seen::read(kind, item)).collect();
-    Ok(Some((seen?, revision(&list)?)))
+pub(crate) async fn list(client: &Client, kind: usize) -> Result<Answer<(Vec<Seen>, u64)>> {
+    Ok(match get(client, KINDS[kind].collection).await? {
+        Answer::Lost => Answer::Lost,
+        Answer::NotFound => Answer::NotFound,
+        Answer::Found(list) => Answer::Found(Seen::list(kind, &list)?),
+    })
 }

@@ -15,7 +15,8 @@ use tokio::sync::watch;
 
 use crate::{
     known::Known,
-    object::{KINDS, Key, annotations, revision},
+    object::{BUILTIN, CUSTOM, KINDS, Key, annotations, revision},
+    request::{Answer, get},
     revisions::Revisions,
 };
 
@@ -29,13 +30,17 @@ const BLOATED_BYTES: usize = 250_000;
 const NAMES: usize = 4;
 
 /// Maximum size in bytes of the text in an object. An object can fill several database pages of 4 KiB.
-const BYTES_MAX: usize = 12_000;
+pub(crate) const BYTES_MAX: usize = 12_000;
 
 /// The records that all clients share: acknowledged and pending writes, and received revisions.
 #[derive(Default)]
 pub(crate) struct Notes {
     pub(crate) known: Mutex<Known>,
     pub(crate) revisions: Mutex<Revisions>,
+    /// Notified by the watchers after each change of a definition, and at the end of a server process.
+    ///
+    /// False if the server has not completed the work that follows the last write of the definition.
+    pub(crate) redefined: watch::Sender<bool>,
 }
 
 /// A client that writes objects until the server ends.
@@ -67,7 +72,7 @@ impl Notes {
     /// # Errors
     /// Returns an error if the server rejected the request, if the response has no valid revision,
     /// or if another change has the same revision.
-    fn note(&self, key: Key, wanted: Option<u64>, answer: &Value) -> Result<()> {
+    pub(crate) fn note(&self, key: Key, wanted: Option<u64>, answer: &Value) -> Result<()> {
         let Some(value) = wanted else {
             ensure!(answer["status"] == "Success", "{key}: {answer}");
             self.known.lock().done(&key, None);
@@ -91,66 +96,118 @@ impl Writer {
     /// # Errors
     /// Returns an error if the server rejects a request or returns an invalid response.
     pub(crate) async fn storm(mut self) -> Result<()> {
-        while self.left != Some(0) && self.write().await? {
-            self.acknowledged.send_modify(|count| *count += 1);
-            self.left = self.left.map(|left| left - 1);
+        while self.is_left() {
+            let kind = self.rng.usize(BUILTIN);
+            if !self.write(kind).await? {
+                break;
+            }
+            self.acknowledged();
         }
         Ok(())
     }
 
-    /// Sends one write request, and returns whether the server responded.
-    async fn write(&mut self) -> Result<bool> {
+    pub(crate) fn is_left(&self) -> bool {
+        self.left != Some(0)
+    }
+
+    /// Counts an acknowledged write.
+    pub(crate) fn acknowledged(&mut self) {
+        self.acknowledged.send_modify(|count| *count += 1);
+        self.left = self.left.map(|left| left - 1);
+    }
+
+    /// Writes an object of a kind, and returns whether the server responded.
+    pub(crate) async fn write(&mut self, kind: usize) -> Result<bool> {
         let name = format!("w{}-{}", self.number, self.rng.usize(..NAMES));
-        let kind = self.rng.usize(..KINDS.len());
         let key = Key { kind, name };
-        let is_there = self.notes.known.lock().value(&key).is_some();
+        let stored = self.notes.known.lock().state(&key);
         let deed = match self.rng.usize(..4) {
-            _ if !is_there => Deed::Create,
+            _ if stored.is_none() => Deed::Create,
             0 => Deed::Delete,
             1 => Deed::Patch,
             _ => Deed::Update,
         };
-        // Numbers are unique, so that a number identifies a change.
-        let value = self.rng.u64(1..u64::MAX);
+        let value = self.draw();
         let request = self.request(&key, deed, value)?;
         let wanted = (!matches!(deed, Deed::Delete)).then_some(value);
-        self.notes.known.lock().tried(&key, wanted);
-        let answer = match self.client.request::<Value>(request).await {
-            Ok(answer) => answer,
-            Err(refusal @ kube_client::Error::Api(_)) => {
-                return Err(refusal).with_context(|| format!("{key} was refused"));
-            }
-            // The result is unknown, so the write stays open.
-            Err(_) => return Ok(false),
+        let Some(answer) = self.send(&key, wanted, request).await? else {
+            return Ok(false);
         };
         self.notes.note(key, wanted, &answer)?;
         Ok(true)
     }
 
+    /// Draws a number that identifies a write. Numbers are unique.
+    pub(crate) fn draw(&mut self) -> u64 {
+        self.rng.u64(1..u64::MAX)
+    }
+
+    /// Sends a write request, and returns the response, or `None` if the server does not respond.
+    ///
+    /// `wanted` is the value that the request writes, or `None` for a deletion.
+    ///
+    /// # Errors
+    /// Returns an error if the server rejects the request.
+    pub(crate) async fn send(
+        &self,
+        key: &Key,
+        wanted: Option<u64>,
+        request: Request<Vec<u8>>,
+    ) -> Result<Option<Value>> {
+        self.notes.known.lock().tried(key, wanted);
+        match self.client.request(request).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(refusal @ kube_client::Error::Api(_)) => {
+                Err(refusal).with_context(|| format!("{key} was refused"))
+            }
+            // The result is unknown, so the write stays open.
+            Err(_) => Ok(None),
+        }
+    }
+
     fn request(&mut self, key: &Key, deed: Deed, value: u64) -> Result<Request<Vec<u8>>> {
         let bytes = self.rng.usize(20..BYTES_MAX);
-        let object = || key.object(value, bytes).to_string().into_bytes();
-        let (method, uri, content_type, body) = match deed {
-            Deed::Create => {
-                let uri = KINDS[key.kind].collection.to_owned();
-                (Method::POST, uri, "application/json", object())
-            }
-            Deed::Update => (Method::PUT, key.uri(), "application/json", object()),
+        let object = || key.object(value, bytes);
+        match deed {
+            Deed::Create => create(key, &object()),
+            Deed::Update if CUSTOM.contains(&key.kind) => self.replace(key, object()),
+            Deed::Update => request(Method::PUT, key.uri(), &object()),
             Deed::Patch => {
                 let patch = json!({"metadata": {"annotations": annotations(value, bytes)}});
-                let content_type = "application/merge-patch+json";
-                (
-                    Method::PATCH,
-                    key.uri(),
-                    content_type,
-                    patch.to_string().into_bytes(),
-                )
+                let request = Request::patch(key.uri());
+                let request = request.header("content-type", "application/merge-patch+json");
+                Ok(request.body(patch.to_string().into_bytes())?)
             }
-            Deed::Delete => (Method::DELETE, key.uri(), "application/json", Vec::new()),
-        };
-        let request = Request::builder().method(method).uri(uri);
-        Ok(request.header("content-type", content_type).body(body)?)
+            Deed::Delete => delete(key),
+        }
     }
+
+    /// Returns the request that replaces an object, if it has its last acknowledged revision.
+    ///
+    /// Kubernetes requires a revision in an update of a definition or of a custom object.
+    pub(crate) fn replace(&self, key: &Key, mut object: Value) -> Result<Request<Vec<u8>>> {
+        let stored = self.notes.known.lock().state(key);
+        let (_, revision) = stored.context("an object that exists is replaced")?;
+        object["metadata"]["resourceVersion"] = json!(revision.to_string());
+        request(Method::PUT, key.uri(), &object)
+    }
+}
+
+/// Returns the request that creates an object.
+pub(crate) fn create(key: &Key, object: &Value) -> Result<Request<Vec<u8>>> {
+    let uri = KINDS[key.kind].collection.to_owned();
+    request(Method::POST, uri, object)
+}
+
+/// Returns the request that deletes an object.
+pub(crate) fn delete(key: &Key) -> Result<Request<Vec<u8>>> {
+    Ok(Request::delete(key.uri()).body(Vec::new())?)
+}
+
+fn request(method: Method, uri: String, object: &Value) -> Result<Request<Vec<u8>>> {
+    let request = Request::builder().method(method).uri(uri);
+    let request = request.header("content-type", "application/json");
+    Ok(request.body(object.to_string().into_bytes())?)
 }
 
 /// Sends list requests until the server ends, and records the revisions of the lists.
@@ -161,10 +218,10 @@ pub(crate) async fn read(client: Client, notes: Arc<Notes>) -> Result<()> {
     let mut before = 0;
     loop {
         for kind in &KINDS {
-            let uri = format!("{}?limit=1", kind.collection);
-            let request = Request::builder().uri(uri).body(Vec::new())?;
-            let Ok(list) = client.request::<Value>(request).await else {
-                return Ok(());
+            let list = match get(&client, &format!("{}?limit=1", kind.collection)).await? {
+                Answer::Lost => return Ok(()),
+                Answer::NotFound => continue,
+                Answer::Found(list) => list,
             };
             let revision = revision(&list)?;
             ensure!(
@@ -187,25 +244,20 @@ pub(crate) async fn bloat(client: &Client, notes: &Notes) -> Result<()> {
         name: format!("large-{nth}"),
     };
     let delete = async |key: Key| {
-        let request = Request::builder().method(Method::DELETE).uri(key.uri());
         notes.known.lock().tried(&key, None);
-        let answer = client.request(request.body(Vec::new())?).await?;
+        let answer = client.request(delete(&key)?).await?;
         notes.note(key, None, &answer)
     };
     let last = key(BLOATED - 1);
-    let is_there = notes.known.lock().value(&last).is_some();
+    let is_there = notes.known.lock().state(&last).is_some();
     if is_there {
         delete(last).await?;
     }
     for (value, nth) in (1..).zip(0..BLOATED) {
         let key = key(nth);
-        let body = key.object(value, BLOATED_BYTES).to_string().into_bytes();
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(KINDS[key.kind].collection)
-            .header("content-type", "application/json");
+        let request = create(&key, &key.object(value, BLOATED_BYTES))?;
         notes.known.lock().tried(&key, Some(value));
-        let answer = client.request(request.body(body)?).await?;
+        let answer = client.request(request).await?;
         notes.note(key, Some(value), &answer)?;
     }
     // The last object keeps the end of the file in use.

@@ -10,6 +10,8 @@
 mod autoscaler;
 mod event;
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::kinds::{Kind, Kinds};
@@ -34,23 +36,23 @@ const RULES: [Rules; 2] = [autoscaler::RULES, event::RULES];
 #[derive(Debug)]
 pub(crate) struct Conversion {
     rules: &'static Rules,
-    shown: Kind,
-    stored: Kind,
+    shown: Arc<Kind>,
+    stored: Arc<Kind>,
 }
 
 impl Conversion {
     /// Returns the conversion of a version, or `None` if its objects are stored as they are.
     ///
     /// They also are if `served` does not have the version in which Kubernetes stores them.
-    pub(crate) fn of(kind: &Kind, served: &Kinds) -> Option<Conversion> {
+    pub(crate) fn of(kind: &Arc<Kind>, served: &Kinds) -> Option<Conversion> {
         let is_shown = |rules: &&Rules| rules.shown.1 == kind.kind;
         let mut rules = RULES.iter().filter(is_shown);
         let rules = rules.find(|rules| !kind.custom && rules.shown.0 == kind.api_version())?;
-        let stored = served.by_kind(rules.stored, &kind.kind)?;
+        let stored = served.shared_by_kind(rules.stored, &kind.kind)?;
         Some(Conversion {
             rules,
-            shown: kind.clone(),
-            stored: stored.clone(),
+            shown: Arc::clone(kind),
+            stored: Arc::clone(stored),
         })
     }
 

@@ -16,7 +16,7 @@ pub(crate) mod schema;
 pub(crate) mod version;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
@@ -135,10 +135,10 @@ pub struct Subresource {
 }
 
 /// The set of kinds that a server serves, both built-in kinds and kinds that the user added.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Kinds {
-    /// The kinds, sorted by group, version and plural name for binary search.
-    kinds: Vec<Kind>,
+    /// The kinds, sorted by group, version and plural name for binary search. Servers share those of the table.
+    kinds: Vec<Arc<Kind>>,
 }
 
 // === impl Kind ===
@@ -346,31 +346,36 @@ impl Subresource {
 impl Kinds {
     /// Returns the kinds that Kubernetes 1.36 serves by default.
     ///
-    /// Each call parses a table of about eight kilobytes.
+    /// The first call parses a table of about eight kilobytes.
     ///
     /// # Panics
     ///
     /// Does not panic, because the table is part of the crate and a test parses all of it.
     pub fn builtin() -> Kinds {
-        let mut kinds = Kinds { kinds: Vec::new() };
-        for line in V1_36.lines().filter(|line| !line.starts_with('#')) {
-            kinds
-                .add(Kind::from_row(line).expect("`cargo xtask kinds` writes rows that read back"));
-        }
-        kinds
+        static BUILTIN: OnceLock<Kinds> = OnceLock::new();
+        let parsed = || {
+            let rows = V1_36.lines().filter(|line| !line.starts_with('#'));
+            let kinds = rows.map(Kind::from_row);
+            let kinds = kinds.collect::<Option<Vec<_>>>();
+            let kinds = kinds.expect("`cargo xtask kinds` writes rows that read back");
+            let mut all = Kinds { kinds: Vec::new() };
+            all.extend(kinds);
+            all
+        };
+        BUILTIN.get_or_init(parsed).clone()
     }
 
     /// Adds a kind, or replaces the existing kind with the same group, version and plural name.
     pub fn add(&mut self, kind: Kind) {
         match self.search(&kind.group, &kind.version, &kind.plural) {
-            Ok(at) => self.kinds[at] = kind,
-            Err(at) => self.kinds.insert(at, kind),
+            Ok(at) => self.kinds[at] = Arc::new(kind),
+            Err(at) => self.kinds.insert(at, Arc::new(kind)),
         }
     }
 
     /// Adds kinds as [`Kinds::add`] does. The cost grows with the number of all kinds, not with its square.
     pub(crate) fn extend(&mut self, more: impl IntoIterator<Item = Kind>) {
-        self.kinds.extend(more);
+        self.kinds.extend(more.into_iter().map(Arc::new));
         // The sort is stable, so the last added kind is the first of equal ones after the reversal.
         self.kinds
             .sort_by(|one, other| other.position().cmp(&one.position()));
@@ -382,16 +387,20 @@ impl Kinds {
     /// Returns the kind with this group, version and plural name. `group` is empty for the core group.
     pub fn by_resource(&self, group: &str, version: &str, plural: &str) -> Option<&Kind> {
         let at = self.search(group, version, plural).ok()?;
-        self.kinds.get(at)
+        self.kinds.get(at).map(|kind| &**kind)
     }
 
     /// Returns the kind with this `apiVersion` and `kind`.
     ///
     /// The search takes time linear in the number of kinds.
     pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Kind> {
+        self.shared_by_kind(api_version, kind).map(|kind| &**kind)
+    }
+
+    /// Returns the kind with this `apiVersion` and `kind`, as [`Kinds::by_kind`] does.
+    pub(crate) fn shared_by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Kind>> {
         let (group, version) = split_api_version(api_version);
-        self.kinds
-            .iter()
+        self.shared()
             .find(|known| known.kind == kind && known.group == group && known.version == version)
     }
 
@@ -413,6 +422,10 @@ impl Kinds {
 
     /// Iterates over all kinds, ordered by group, version and plural name. The core group is first.
     pub fn iter(&self) -> impl Iterator<Item = &Kind> {
+        self.shared().map(|kind| &**kind)
+    }
+
+    pub(crate) fn shared(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.kinds.iter()
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct CollectionId(pub(crate) usize);
 /// One version of a served kind, with the rules (`strategy`) for the kind's objects.
 #[derive(Debug)]
 pub(crate) struct Resource {
-    pub(crate) kind: Kind,
+    pub(crate) kind: Arc<Kind>,
     /// Number of this resource, which differs from those of all other resources of the server.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
@@ -53,6 +53,7 @@ pub(crate) struct Resource {
 /// The resources that a server serves at one time, with an index for lookups by URL.
 ///
 /// A registry never changes. [`Registry::redefined`] returns the registry after a change of definitions.
+#[derive(Default)]
 pub(crate) struct Registry {
     /// The resources, ordered by group, version and plural name.
     resources: Vec<Arc<Resource>>,
@@ -199,22 +200,19 @@ impl Resource {
     }
 
     fn new(
-        kind: &Kind,
+        kind: Arc<Kind>,
         model: Option<Arc<Model>>,
         conversion: Option<Conversion>,
         ordinal: usize,
         collection: CollectionId,
     ) -> Resource {
+        let [api_version, name] = [kind.api_version(), kind.kind.clone()].map(|text| json!(text));
         Resource {
-            kind: kind.clone(),
             ordinal,
             collection,
-            type_meta: format!(
-                "\"apiVersion\":{},\"kind\":{}",
-                json!(kind.api_version()),
-                json!(kind.kind)
-            ),
-            strategy: Strategy::of(kind),
+            type_meta: format!("\"apiVersion\":{api_version},\"kind\":{name}"),
+            strategy: Strategy::of(&kind),
+            kind,
             model,
             conversion,
             value_type: OnceLock::new(),
@@ -238,13 +236,9 @@ impl Registry {
     /// Returns the registry of a server without definitions.
     pub(crate) fn new(kinds: &Kinds) -> Registry {
         let empty = Registry {
-            resources: Vec::new(),
-            by_path: BTreeMap::new(),
-            collections: BTreeMap::new(),
             kinds: kinds.clone(),
             fixed: kinds.clone(),
-            defined: BTreeMap::new(),
-            next_ordinal: 0,
+            ..Registry::default()
         };
         empty.serving(kinds.clone(), BTreeMap::new())
     }
@@ -262,7 +256,7 @@ impl Registry {
                 let (plural, group) = name.split_once('.').unwrap_or((&name, ""));
                 let kind = Kind::custom(group, "", "", plural, scope);
                 let next = CollectionId(self.collections.len());
-                let resource = Resource::new(&kind, None, None, self.next_ordinal, next);
+                let resource = Resource::new(Arc::new(kind), None, None, self.next_ordinal, next);
                 self.next_ordinal += 1;
                 self.collections.insert(name, Arc::new(resource));
             }
@@ -343,7 +337,7 @@ impl Registry {
             next_ordinal: self.next_ordinal,
             kinds,
         };
-        for (at, kind) in registry.kinds.iter().enumerate() {
+        for (at, kind) in registry.kinds.shared().enumerate() {
             let path = path(&kind.group, &kind.version, &kind.plural);
             let model = models.get(&path);
             let kept = self.by_path(&kind.group, &kind.version, &kind.plural);
@@ -362,7 +356,13 @@ impl Registry {
                 let ordinal = registry.next_ordinal;
                 registry.next_ordinal += 1;
                 let model = model.cloned();
-                Arc::new(Resource::new(kind, model, conversion, ordinal, collection))
+                Arc::new(Resource::new(
+                    Arc::clone(kind),
+                    model,
+                    conversion,
+                    ordinal,
+                    collection,
+                ))
             });
             if resource.conversion.is_none() || !registry.collections.contains_key(&name) {
                 registry.collections.insert(name, Arc::clone(&resource));
@@ -378,10 +378,8 @@ impl Registry {
     fn forget_models(&mut self) {
         for (name, resource) in &mut self.collections {
             if resource.model.is_some() && !self.defined.contains_key(name) {
-                let Resource {
-                    kind, collection, ..
-                } = &**resource;
-                let bare = Resource::new(kind, None, None, self.next_ordinal, *collection);
+                let kind = Arc::clone(&resource.kind);
+                let bare = Resource::new(kind, None, None, self.next_ordinal, resource.collection);
                 self.next_ordinal += 1;
                 *resource = Arc::new(bare);
             }

@@ -26,7 +26,7 @@ impl Resource {
         if from == to || !self.model.as_ref().is_some_and(needs_webhook) {
             return Ok(());
         }
-        let Kind { group, kind, .. } = &self.kind;
+        let Kind { group, kind, .. } = &*self.kind;
         let message = format!(
             "conversion webhook for {group}/{from}, Kind={kind} failed: the embedded server calls no webhook to convert the object to {group}/{to}"
         );

@@ -7,7 +7,7 @@ use crate::kinds::Kinds;
 
 fn conversion(api_version: &str, kind: &str) -> Conversion {
     let kinds = Kinds::builtin();
-    let shown = kinds.by_kind(api_version, kind).unwrap();
+    let shown = kinds.shared_by_kind(api_version, kind).unwrap();
     Conversion::of(shown, &kinds).unwrap()
 }
 
@@ -30,7 +30,7 @@ fn shown(conversion: &Conversion, stored: &Value) -> Value {
 #[test]
 fn only_two_kinds_have_several_versions() {
     let kinds = Kinds::builtin();
-    let converted = kinds.iter().filter_map(|kind| {
+    let converted = kinds.shared().filter_map(|kind| {
         let conversion = Conversion::of(kind, &kinds)?;
         Some((kind.api_version(), conversion.collection()))
     });

@@ -20,11 +20,22 @@ import (
 
 // trace contains the received events that no test has compared yet.
 type trace struct {
-	t *testing.T
-	// lines end with a revision.
+	t     *testing.T
 	lines chan string
-	// rank replaces the revisions of a real server.
+	// show returns the end of a line.
+	show func(obj metav1.Object) string
+	// rank replaces the revisions of a real server, with which lines end.
 	rank func(revision string) string
+}
+
+// newTrace returns an empty trace, whose lines end with the revisions of the server.
+func newTrace(t *testing.T) *trace {
+	return &trace{
+		t:     t,
+		lines: make(chan string, 1000),
+		show:  func(obj metav1.Object) string { return obj.GetName() + " " + obj.GetResourceVersion() },
+		rank:  func(revision string) string { return revision },
+	}
 }
 
 // follow starts an informer and waits until it has synced. It returns the trace of its events.
@@ -38,19 +49,16 @@ func (s *server) follow(informer cache.SharedIndexInformer) *trace {
 // follow returns the trace of an informer's events with the revisions of the server.
 func follow(t *testing.T, informer cache.SharedIndexInformer) *trace {
 	t.Helper()
-	same := func(revision string) string { return revision }
-	told := &trace{t: t, lines: make(chan string, 1000), rank: same}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { told.tell("add", obj) },
-		UpdateFunc: func(_, obj any) { told.tell("update", obj) },
-		DeleteFunc: func(obj any) {
-			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				told.tell("vanished", tombstone.Obj)
-				return
-			}
-			told.tell("delete", obj)
-		},
-	})
+	told := newTrace(t)
+	told.run(informer)
+	return told
+}
+
+// run starts an informer whose events belong to the trace, and waits until it has synced.
+func (tr *trace) run(informer cache.SharedIndexInformer) {
+	t := tr.t
+	t.Helper()
+	_, err := informer.AddEventHandler(tr.handler())
 	must(t, err)
 	stopped := make(chan struct{})
 	go func() {
@@ -64,7 +72,21 @@ func follow(t *testing.T, informer cache.SharedIndexInformer) *trace {
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		t.Fatal("the informer has not synced")
 	}
-	return told
+}
+
+// handler returns a handler that adds its events to the trace.
+func (tr *trace) handler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { tr.tell("add", obj) },
+		UpdateFunc: func(_, obj any) { tr.tell("update", obj) },
+		DeleteFunc: func(obj any) {
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				tr.tell("vanished", tombstone.Obj)
+				return
+			}
+			tr.tell("delete", obj)
+		},
+	}
 }
 
 func (tr *trace) tell(what string, obj any) {
@@ -73,7 +95,7 @@ func (tr *trace) tell(what string, obj any) {
 		tr.lines <- fmt.Sprintf("%s %T", what, obj)
 		return
 	}
-	tr.lines <- fmt.Sprintf("%s %s %s", what, object.GetName(), object.GetResourceVersion())
+	tr.lines <- what + " " + tr.show(object)
 }
 
 // next returns the next line, and fails the test if none arrives.

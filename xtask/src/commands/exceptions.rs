@@ -1,7 +1,7 @@
 //! Lists the documented commands that CI does not run, or that CI runs with additional options.
 
 /// Commands that CI does not run, grouped by reason.
-pub(super) const NOT_RUN: [(&str, &[&str]); 11] = [
+pub(super) const NOT_RUN: [(&str, &[&str]); 12] = [
     (
         "the package is not on crates.io yet",
         &["cargo install kube-informer-cli"],
@@ -12,6 +12,14 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 11] = [
         &[
             "PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 cargo mutants -F 'InOrder|DeltaFifo' -C=--lib -C=--test=it",
             "PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 cargo mutants -C=--lib -C=--test=it",
+        ],
+    ),
+    (
+        "it takes minutes; stages clients and real run a program with the same library",
+        &[
+            "bash verify/clients/controller_runtime_suite",
+            "bash verify/clients/controller_runtime_suite manager",
+            "bash realserver/run bash verify/clients/controller_runtime_suite real",
         ],
     ),
     (

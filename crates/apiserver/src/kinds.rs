@@ -135,7 +135,7 @@ pub struct Subresource {
 }
 
 /// The set of kinds that a server serves, both built-in kinds and kinds that the user added.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Kinds {
     /// The kinds, sorted by group, version and plural name for binary search. Servers share those of the table.
     kinds: Vec<Arc<Kind>>,

@@ -53,7 +53,6 @@ pub(crate) struct Resource {
 /// The resources that a server serves at one time, with an index for lookups by URL.
 ///
 /// A registry never changes. [`Registry::redefined`] returns the registry after a change of definitions.
-#[derive(Default)]
 pub(crate) struct Registry {
     /// The resources, ordered by group, version and plural name.
     resources: Vec<Arc<Resource>>,
@@ -236,9 +235,13 @@ impl Registry {
     /// Returns the registry of a server without definitions.
     pub(crate) fn new(kinds: &Kinds) -> Registry {
         let empty = Registry {
+            resources: Vec::new(),
+            by_path: BTreeMap::new(),
+            collections: BTreeMap::new(),
             kinds: kinds.clone(),
             fixed: kinds.clone(),
-            ..Registry::default()
+            defined: BTreeMap::new(),
+            next_ordinal: 0,
         };
         empty.serving(kinds.clone(), BTreeMap::new())
     }
@@ -452,8 +455,8 @@ impl Registry {
 
     /// Returns the collection that `group_resource` names, such as `deployments.apps`.
     pub(crate) fn collection_named(&self, group_resource: &str) -> Option<CollectionId> {
-        self.resource_named(group_resource)
-            .map(|resource| resource.collection)
+        let resource = self.resource_named(group_resource)?;
+        Some(resource.collection)
     }
 
     /// Iterates over the namespaced resources that support `delete`.
@@ -474,9 +477,8 @@ impl Registry {
     ///
     /// If the server has several versions, returns the first version by name.
     pub(crate) fn resource_named(&self, group_resource: &str) -> Option<&Arc<Resource>> {
-        self.resources
-            .iter()
-            .find(|resource| resource.kind.group_resource() == group_resource)
+        let mut resources = self.resources.iter();
+        resources.find(|resource| resource.kind.group_resource() == group_resource)
     }
 
     /// Returns the name of every collection, such as `deployments.apps`, indexed by collection id.

@@ -5,7 +5,8 @@
 //!
 //! Guarantees:
 //! - the table is parsed only when [`Messages::builtin`] or [`Messages::v1_36`] is called for the first time;
-//! - the table contains every message that a field refers to, and the fields are ordered by number.
+//! - the table contains every message that a field refers to, and the fields are ordered by number. The order in
+//!   which Go writes them to JSON is available too.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::OnceLock};
 
@@ -43,6 +44,8 @@ pub struct Message {
     ///
     /// Empty unless `form` is `Object`, `List` or `Either`.
     pub fields: Vec<Field>,
+    /// Indices in `fields`, in the order of the fields of the Go struct.
+    in_go_order: Vec<u8>,
     /// Index in `fields` for each field number; `u8::MAX` if no field has the number.
     by_number: Vec<u8>,
     /// Index in `fields` for each tag. `u8::MAX` for a tag without a field, and for the tags of inline fields
@@ -259,25 +262,8 @@ impl Messages {
         let mut kinds = BTreeMap::new();
         for row in rows() {
             if let Some(field) = row.strip_prefix('\t') {
-                let mut field = Field::from_row(field, &ids_by_name)?;
-                let fields = &mut all.last_mut()?.fields;
-                let at = u8::try_from(fields.len()).ok().filter(|at| *at < u8::MAX)?;
-                if let Some(last) = fields.last() {
-                    if last.number >= field.number {
-                        return None;
-                    }
-                    field.required_before = if last.is_written_if_missing() {
-                        at
-                    } else {
-                        last.required_before
-                    };
-                }
-                fields.push(field);
-                let message = all.last_mut()?;
-                set(&mut message.by_number, field.number, at)?;
-                if field.is_plain() {
-                    set(&mut message.by_tag, field.tag, at)?;
-                }
+                let field = Field::from_row(field, &ids_by_name)?;
+                all.last_mut()?.fields.push(field);
             } else {
                 let mut columns = row.split('\t');
                 let name = columns.next()?;
@@ -290,10 +276,14 @@ impl Messages {
                     form,
                     is_kind: kinds.len() > described,
                     fields: Vec::new(),
+                    in_go_order: Vec::new(),
                     by_number: Vec::new(),
                     by_tag: Vec::new(),
                 });
             }
+        }
+        for message in &mut all {
+            message.index()?;
         }
         let delete_options =
             ids_by_name.get("k8s.io.apimachinery.pkg.apis.meta.v1.DeleteOptions")?;
@@ -305,9 +295,50 @@ impl Messages {
     }
 }
 
+// === impl MessageId ===
+
+impl MessageId {
+    /// Returns the position of the message in [`Messages::all`].
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0.into()
+    }
+}
+
 // === impl Message ===
 
 impl Message {
+    /// Orders the fields by number, and fills the indices of the fields.
+    ///
+    /// `fields` must have the order of the Go struct. Returns `None` if two fields have the same number, or if there
+    /// are too many fields.
+    fn index(&mut self) -> Option<()> {
+        let declared: Vec<u32> = self.fields.iter().map(|field| field.number).collect();
+        self.fields.sort_by_key(|field| field.number);
+        let mut required_before = 0;
+        for (at, field) in (0..u8::MAX).zip(&mut self.fields) {
+            field.required_before = required_before;
+            if field.is_written_if_missing() {
+                required_before = at + 1;
+            }
+            set(&mut self.by_number, field.number, at)?;
+            if field.is_plain() {
+                set(&mut self.by_tag, field.tag, at)?;
+            }
+        }
+        self.in_go_order = declared
+            .iter()
+            .map(|number| self.by_number.get(usize::try_from(*number).ok()?).copied())
+            .collect::<Option<_>>()?;
+        Some(())
+    }
+
+    /// Returns the fields in the order of the Go struct, which is the order of their members in JSON.
+    pub fn fields_in_go_order(&self) -> impl Iterator<Item = &Field> {
+        let fields = self.in_go_order.iter();
+        fields.filter_map(|at| self.fields.get(usize::from(*at)))
+    }
+
     /// Returns the type in Go, as error messages of Go show it, such as `v1.Pod`.
     pub fn go_type(&self) -> &'static str {
         let mut ends = self.name.rmatch_indices('.').map(|(at, _)| at + 1);
@@ -340,9 +371,13 @@ impl Message {
 
 /// Sets `indexes[key]` to `at`. Fills the new entries before `key` with `u8::MAX`.
 ///
-/// `key` must exceed the keys of all earlier calls. Returns `None` if `key` does not fit into a `usize`.
+/// Returns `None` if `key` does not exceed the keys of all earlier calls, or does not fit into a `usize`.
 fn set(indexes: &mut Vec<u8>, key: u32, at: u8) -> Option<()> {
-    indexes.resize(usize::try_from(key).ok()?, u8::MAX);
+    let key = usize::try_from(key).ok()?;
+    if key < indexes.len() {
+        return None;
+    }
+    indexes.resize(key, u8::MAX);
     indexes.push(at);
     Some(())
 }

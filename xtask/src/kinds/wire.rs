@@ -184,7 +184,7 @@ fn header([version, later]: [&str; 2]) -> String {
         "# Written by `cargo xtask kinds` from {} at {version} (generated.proto, struct tags); do not edit.\n\
          # With the messages and fields that {later} adds; the last column of such a field is `added`.\n\
          # A line that starts with a name is a message: its form, and the kinds it describes as apiVersion/Kind; tabs between the columns.\n\
-         # Lines that start with a tab are its fields: number, name in JSON, type, presence, and the Go type if the type does not determine it.\n\
+         # Lines that start with a tab are its fields, in the order in which Go writes them to JSON: number, name in JSON, type, presence, and the Go type if the type does not determine it.\n\
          # Types are a scalar's or a message's name; `[]` before them makes a list, `{{}}` a map from strings.\n\
          # Presence: `always`, with a zero value if need be; `nonzero` values only; as `sent`; `nullable` is null unless sent; `inline` has its members in the parent.\n\
          # Forms: `object`; `list` is the list in its only field; `either` is its second field or, if that is null, the first; others have JSON of their own.\n",
@@ -252,8 +252,8 @@ impl Library {
     /// Returns the JSON format of the message `name`, and one row per field.
     ///
     /// `self` and `later` contain the messages of two Kubernetes releases. A field that only the later
-    /// release contains gets a row that is marked as added. If only the later release contains the message,
-    /// no row is marked.
+    /// release contains gets a row that is marked as added, after the row of the field that precedes it in that
+    /// release. If only the later release contains the message, no row is marked.
     fn merged(&mut self, later: &mut Self, name: &str) -> Result<(&'static str, Vec<Row>)> {
         if !self.messages.contains_key(name) {
             return later.message(name);
@@ -262,15 +262,18 @@ impl Library {
         if !later.messages.contains_key(name) {
             return Ok((form, rows));
         }
+        let mut next = 0;
         for mut row in later.message(name)?.1 {
             let [number, ..] = &row.cells;
-            if !rows.iter().any(|known| known.cells[0] == *number) {
+            if let Some(at) = rows.iter().position(|known| known.cells[0] == *number) {
+                next = at + 1;
+            } else {
                 row.cells[3].push_str(&std::mem::take(&mut row.go_type));
                 row.cells[3].push_str("\tadded");
-                rows.push(row);
+                rows.insert(next, row);
+                next += 1;
             }
         }
-        rows.sort_by_key(|row| row.cells[0].parse::<u32>().unwrap_or(u32::MAX));
         Ok((form, rows))
     }
 
@@ -402,7 +405,7 @@ fn expected_go_type(value: &str) -> String {
     }
 }
 
-/// Returns the table rows of a message, ordered by field number.
+/// Returns the table rows of a message, in the order of the fields of the Go struct, which is their order in JSON.
 ///
 /// `tags` are the fields of the Go struct, by protobuf number.
 ///
@@ -422,10 +425,10 @@ fn rows(fields: &[ProtoField], tags: &BTreeMap<u32, GoField>) -> Result<Vec<Row>
             // Inlined fields have no name in the tag, so the name in the proto file is used.
             let name = tag.json_name.as_deref().unwrap_or(&field.name);
             let row = Row::new(field, name, tag.presence(field))?;
-            Ok((field.number, row))
+            Ok((tag.position, row))
         })
         .collect::<Result<Vec<_>>>()?;
-    rows.sort_by_key(|(number, _)| *number);
+    rows.sort_by_key(|(position, _)| *position);
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 

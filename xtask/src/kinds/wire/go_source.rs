@@ -18,6 +18,8 @@ pub(super) struct Package {
 /// A field of a Go struct: its JSON tag and its type.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GoField {
+    /// Number of fields that the struct declares before this field.
+    pub(super) position: usize,
     /// Name in the JSON tag, if present.
     pub(super) json_name: Option<String>,
     pointer: bool,
@@ -105,7 +107,8 @@ impl Package {
             if line.starts_with("//") {
                 continue;
             }
-            if let Some((number, field)) = field(line).with_context(|| line.to_owned())? {
+            if let Some((number, mut field)) = field(line).with_context(|| line.to_owned())? {
+                field.position = fields.len();
                 let twice = fields.insert(number, field).is_some();
                 ensure!(!twice, "{type_name} has two fields of number {number}");
             }
@@ -194,6 +197,7 @@ fn field(line: &str) -> Result<Option<(u32, GoField)>> {
     let name = json.next().unwrap_or_default();
     let declared: Vec<_> = declared.split_whitespace().collect();
     let mut field = GoField {
+        position: 0,
         json_name: (!name.is_empty()).then(|| name.to_owned()),
         pointer: declared.last().is_some_and(|value| value.starts_with('*')),
         value: declared

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::kinds::{Kind, Kinds};
-use crate::typed;
+use crate::typed::{self, ValueType};
 
 type Members = Map<String, Value>;
 
@@ -38,6 +38,7 @@ pub(crate) struct Conversion {
     rules: &'static Rules,
     shown: Arc<Kind>,
     stored: Arc<Kind>,
+    stored_type: ValueType,
 }
 
 impl Conversion {
@@ -53,12 +54,18 @@ impl Conversion {
             rules,
             shown: Arc::clone(kind),
             stored: Arc::clone(stored),
+            stored_type: ValueType::of(stored),
         })
     }
 
     /// Returns the resource whose collection has the objects, such as `events`.
     pub(crate) fn collection(&self) -> String {
         self.stored.group_resource()
+    }
+
+    /// Returns the type of the stored objects.
+    pub(crate) fn stored_type(&self) -> ValueType {
+        self.stored_type
     }
 
     /// Converts an object of the version to the stored version.

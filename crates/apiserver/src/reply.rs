@@ -4,12 +4,15 @@
 
 use bytes::Bytes;
 use http::StatusCode;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::body::Body;
+use crate::go_json::to_text;
 use crate::negotiate::Encoding;
 use crate::protobuf;
 use crate::status::ApiError;
+use crate::typed::Ordered;
 use crate::yaml::{self, TooLong};
 
 /// Response to a successful request.
@@ -56,8 +59,8 @@ impl Reply {
         }
     }
 
-    pub(crate) fn json(code: StatusCode, value: &Value) -> Reply {
-        Reply::new(code, Body::full(format!("{value}\n")), None)
+    pub(crate) fn json(code: StatusCode, value: &impl Serialize) -> Reply {
+        Reply::new(code, Body::full(to_text(value) + "\n"), None)
     }
 
     /// Returns a document in this encoding, or as JSON if the document has no protobuf encoding.
@@ -82,7 +85,7 @@ impl Reply {
             }
             Encoding::Json => {}
         }
-        Ok(Reply::json(code, document))
+        Ok(Reply::json(code, &Ordered::document(document)))
     }
 
     /// Returns a `Status` object that reports success.

@@ -34,9 +34,10 @@ pub(crate) struct Resource {
     /// Number of this resource, which differs from those of all other resources of the server.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
-    /// JSON of `apiVersion` and `kind` without braces, such as `"apiVersion":"v1","kind":"Pod"`.
+    /// JSON of `apiVersion` and `kind` without braces, such as `"kind":"Pod","apiVersion":"v1"`.
     ///
-    /// The JSON of an object starts with these members, except in a list of a built-in kind.
+    /// The JSON of an object starts with these members, except in a list of a built-in kind. In Go, the kind is first in
+    /// a type, and the version is in objects without a type.
     pub(crate) type_meta: String,
     pub(crate) strategy: Strategy,
     /// The rules of the kind's definition for its objects; `None` if no definition adds the kind.
@@ -205,11 +206,10 @@ impl Resource {
         ordinal: usize,
         collection: CollectionId,
     ) -> Resource {
-        let [api_version, name] = [kind.api_version(), kind.kind.clone()].map(|text| json!(text));
         Resource {
             ordinal,
             collection,
-            type_meta: format!("\"apiVersion\":{api_version},\"kind\":{name}"),
+            type_meta: type_meta(&kind),
             strategy: Strategy::of(&kind),
             kind,
             model,
@@ -217,6 +217,16 @@ impl Resource {
             value_type: OnceLock::new(),
             definition: OnceLock::new(),
         }
+    }
+}
+
+fn type_meta(kind: &Kind) -> String {
+    let api_version = format!("\"apiVersion\":{}", json!(kind.api_version()));
+    let name = format!("\"kind\":{}", json!(kind.kind));
+    if kind.custom {
+        format!("{api_version},{name}")
+    } else {
+        format!("{name},{api_version}")
     }
 }
 

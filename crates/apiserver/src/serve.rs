@@ -26,6 +26,7 @@ use crate::compress;
 use crate::fault::{Framing, Verdict};
 use crate::fault_injection::serve_plan;
 use crate::field_validation::Warnings;
+use crate::go_json::to_text;
 use crate::negotiate::{Encoding, errors_in};
 use crate::protobuf;
 use crate::reply::Reply;
@@ -33,6 +34,7 @@ use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Verb};
 use crate::shared::Shared;
 use crate::status::ApiError;
+use crate::typed::Ordered;
 use crate::verb::Call;
 use crate::yaml;
 
@@ -275,7 +277,8 @@ fn respond(answer: Result<Reply, ApiError>, encoding: Encoding) -> Response<Body
                 StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let (content_type, body) = match encoding {
                 Encoding::Json => {
-                    let body = Body::full(format!("{}\n", status.to_json()));
+                    let body = to_text(&Ordered::document(&status.to_json())) + "\n";
+                    let body = Body::full(body);
                     ("application/json", body)
                 }
                 Encoding::Yaml => {

@@ -20,6 +20,7 @@ mod event;
 mod no_disk;
 mod outlived;
 mod pending;
+mod raw_members;
 mod remaining;
 
 use std::collections::VecDeque;

@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::columns::Column;
 use crate::columns::defined::{self, DefinedColumn, NAME_DESCRIPTION};
 use crate::columns::described;
+use crate::go_json::append;
 use crate::negotiate::IncludeObject;
 use crate::object::Object;
 use crate::resource::Resource;
@@ -99,12 +100,13 @@ impl Table {
         let members = serde_json::from_slice(&whole).expect("an entry was written as JSON");
         let object = Object::stored(members);
         let cells = self.cells(object, now);
-        out.extend_from_slice(format!("{{\"cells\":{cells}").as_bytes());
+        out.extend_from_slice(b"{\"cells\":");
+        append(out, &cells);
         match include {
             IncludeObject::None => out.extend_from_slice(b",\"object\":null"),
             IncludeObject::Metadata => {
                 out.extend_from_slice(b",\"object\":");
-                entry.write_metadata(out);
+                entry.write_metadata(&self.resource, out);
             }
             IncludeObject::Object => {
                 out.extend_from_slice(b",\"object\":");

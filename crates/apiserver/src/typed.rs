@@ -9,13 +9,15 @@
 //! - a null is what it is in Go: an absent field, or the zero value of an item in a list or a map;
 //! - the size of what is added to an object is limited;
 //! - quantities, times, bytes and numbers are in the form in which Kubernetes writes them;
-//! - for a custom kind, only `metadata` is decoded. All other members are kept as they are.
+//! - for a custom kind, only `metadata` is decoded. All other members are kept as they are;
+//! - [`Ordered`] has the members in the order of Go.
 
 mod value_type;
 mod trail;
 mod literal;
 mod reader;
 mod presence;
+mod go_order;
 mod defaults;
 
 use serde::de::DeserializeSeed as _;
@@ -24,6 +26,7 @@ use serde_json::{Value, json};
 use crate::field_validation::Complaints;
 
 pub(crate) use defaults::{is_external, set_defaults};
+pub(crate) use go_order::Ordered;
 pub(crate) use presence::{complete, complete_metadata};
 pub(crate) use trail::Fault;
 pub(crate) use value_type::ValueType;

@@ -6,6 +6,8 @@
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::json::Json;
+
 /// The response to one command.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
@@ -18,7 +20,7 @@ pub(crate) enum Answer {
     Impossible(String),
     /// Events of a watch, and how the command ended.
     Events {
-        events: Vec<Value>,
+        events: Vec<Json>,
         end: End,
     },
     /// Lines about an informer, and how the command ended.
@@ -26,6 +28,8 @@ pub(crate) enum Answer {
         lines: Vec<Line>,
         end: End,
     },
+    /// The text of the responses about a manifest.
+    Exchanges(String),
     /// The command has succeeded, and has no output in the text of the case.
     Nothing,
 }
@@ -48,7 +52,7 @@ pub(crate) struct Response {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    Json(Value),
+    Json(Json),
     /// A body that is not JSON.
     Other(Bytes),
     /// The body is a watch, which other commands read.
@@ -78,7 +82,11 @@ impl Answer {
     pub(crate) fn response(&self) -> Option<&Response> {
         match self {
             Self::Response(response) | Self::Prepared(response) => Some(response),
-            Self::Impossible(_) | Self::Events { .. } | Self::Lines { .. } | Self::Nothing => None,
+            Self::Impossible(_)
+            | Self::Events { .. }
+            | Self::Lines { .. }
+            | Self::Exchanges(_)
+            | Self::Nothing => None,
         }
     }
 
@@ -89,7 +97,11 @@ impl Answer {
         match self {
             Self::Prepared(response) => response.is_success(),
             Self::Impossible(_) => false,
-            Self::Response(_) | Self::Events { .. } | Self::Lines { .. } | Self::Nothing => true,
+            Self::Response(_)
+            | Self::Events { .. }
+            | Self::Lines { .. }
+            | Self::Exchanges(_)
+            | Self::Nothing => true,
         }
     }
 }
@@ -97,6 +109,14 @@ impl Answer {
 impl Response {
     pub(crate) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
+    }
+
+    /// Returns the body, if it is JSON.
+    pub(crate) fn json(&self) -> Option<&Value> {
+        match &self.body {
+            Content::Json(json) => Some(json),
+            Content::Other(_) | Content::Stream => None,
+        }
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {

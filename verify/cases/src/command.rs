@@ -13,6 +13,8 @@ pub(crate) enum Command {
     Request(Request),
     /// Sends a request whose response is not part of the case, but must be a success.
     Do(Request),
+    /// Creates the object of a manifest in each encoding, and reads it in each encoding. The body is YAML.
+    Manifest(Request),
     /// Repeats a request until its response has this status.
     Await { status: u16, request: Request },
     /// Sends a watch request, and reads the headers of the response.
@@ -70,6 +72,7 @@ impl Command {
         match self {
             Self::Request(request)
             | Self::Do(request)
+            | Self::Manifest(request)
             | Self::Await { request, .. }
             | Self::Watch { request, .. } => Some(&request.method),
             Self::Events { .. }
@@ -98,6 +101,11 @@ impl Command {
             "DO" => {
                 let (method, target) = rest.split_once(' ').context("DO needs a request")?;
                 Ok(Self::Do(Request::parse(method, target, headers, body)?))
+            }
+            "MANIFEST" => {
+                let request = Request::parse("POST", rest, headers, body)?;
+                ensure!(headers.is_empty(), "MANIFEST has one line");
+                Ok(Self::Manifest(request))
             }
             "AWAIT" => {
                 let mut words = rest.splitn(3, ' ');

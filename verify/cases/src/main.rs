@@ -7,9 +7,11 @@
 mod informer_command;
 mod command;
 mod case;
+mod json;
 mod answer;
 mod layout;
 mod trace;
+mod manifest;
 mod target;
 mod proxy;
 mod clients;

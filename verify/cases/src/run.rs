@@ -3,7 +3,10 @@
 //! Each case runs in a new namespace, whose name is the value of the variable `$ns`. The value of the
 //! variable `$guest` is the token of a user without permissions.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::{Bytes, BytesMut};
@@ -20,6 +23,8 @@ use crate::{
     command::{Command, Request, Wanted},
     informer::Informer,
     informer_command::{Action, InformerCommand, Options},
+    json::Json,
+    manifest::{Encoding, Exchange, Manifest},
     target::Connection,
 };
 
@@ -52,6 +57,8 @@ struct Run<'a> {
     variables: BTreeMap<String, String>,
     watches: BTreeMap<String, Watch>,
     informers: BTreeMap<String, Informer>,
+    /// Further namespaces, which exist.
+    namespaces: BTreeSet<String>,
     /// Whether a wait for a status or for an informer has failed. Later waits are then skipped.
     is_late: bool,
     /// The last response body, or the object of the last event. Null if the body was not JSON.
@@ -87,6 +94,7 @@ async fn answers(case: &Case, connection: &Connection) -> Result<Vec<Answer>> {
         ]),
         watches: BTreeMap::new(),
         informers: BTreeMap::new(),
+        namespaces: BTreeSet::new(),
         is_late: false,
         last: Value::Null,
     };
@@ -142,6 +150,7 @@ impl Run<'_> {
                 let response = self.response(request).await?;
                 Ok(Answer::Prepared(response))
             }
+            Command::Manifest(request) => self.exchange(request).await,
             Command::Await { status, request } => self.repeat(*status, request).await,
             Command::Watch { stream, request } => {
                 let response = self.send(request).await?;
@@ -233,6 +242,54 @@ impl Run<'_> {
         Ok(answer)
     }
 
+    /// Creates the object of a manifest in each encoding, each in another namespace, and reads it in each encoding.
+    async fn exchange(&mut self, request: &Request) -> Result<Answer> {
+        let (namespace, target) = (self.variables["ns"].clone(), request.target.clone());
+        let manifest = String::from_utf8(request.body.clone())?;
+        let mut texts: Vec<String> = Vec::new();
+        for encoding in Encoding::ALL {
+            let own = format!("{namespace}-{}", encoding.name());
+            if self.namespaces.insert(own.clone()) {
+                self.create(&own).await?;
+            }
+            let manifest = Manifest::parse(manifest.replace("$ns", &own))?;
+            if !manifest.has(encoding) {
+                continue;
+            }
+            let target = target.replace("$ns", &own);
+            let object = format!("{target}/{}", manifest.name()?);
+            let created = self.response(&manifest.request(&target, encoding)?).await?;
+            if created.status != 201 {
+                return Ok(Answer::Response(created));
+            }
+            let as_yaml = self.send(&Manifest::read(&object, Encoding::Yaml)).await?;
+            let as_yaml = whole(as_yaml.into_body()).await?;
+            let mut as_protobuf = None;
+            if manifest.has(Encoding::Protobuf) {
+                let read = self
+                    .send(&Manifest::read(&object, Encoding::Protobuf))
+                    .await?;
+                as_protobuf = Some(whole(read.into_body()).await?);
+            }
+            let as_json = self
+                .response(&Manifest::read(&object, Encoding::Json))
+                .await?;
+            let exchange = Exchange {
+                created,
+                as_json,
+                as_yaml,
+                as_protobuf,
+            };
+            let text = exchange.text(&manifest, &own, &namespace)?;
+            match texts.first() {
+                Some(first) if *first == text => {}
+                Some(_) => texts.push(format!("sent as {}: {text}", encoding.name())),
+                None => texts.push(text),
+            }
+        }
+        Ok(Answer::Exchanges(texts.concat()))
+    }
+
     /// Repeats a request until its response has the status `wanted`.
     async fn repeat(&mut self, wanted: u16, request: &Request) -> Result<Answer> {
         if self.is_late {
@@ -259,7 +316,8 @@ impl Run<'_> {
                 // A server sends bookmarks at times of its own.
                 ensure!(
                     watch.allows_bookmarks && event["type"] == "BOOKMARK",
-                    "the case does not read this event of the watch {stream}: {event}"
+                    "the case does not read this event of the watch {stream}: {}",
+                    event.value
                 );
             }
         }
@@ -271,7 +329,7 @@ impl Run<'_> {
         let (parts, body) = self.send(request).await?.into_parts();
         let body = content(whole(body).await?);
         self.last = match &body {
-            Content::Json(value) => value.clone(),
+            Content::Json(json) => json.value.clone(),
             Content::Other(_) | Content::Stream => Value::Null,
         };
         Ok(Response {
@@ -356,11 +414,11 @@ impl Watch {
     }
 
     /// Returns the next event, or `None` if the server has ended the watch.
-    async fn next(&mut self) -> Result<Option<Value>> {
+    async fn next(&mut self) -> Result<Option<Json>> {
         loop {
             if let Some(at) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line = self.buffer.split_to(at + 1);
-                let event = serde_json::from_slice(&line);
+                let event = Json::parse(&line);
                 return event.map(Some).context("an event is not JSON");
             }
             let Some(frame) = self.body.try_next().await? else {
@@ -387,8 +445,8 @@ async fn whole(body: Body) -> Result<Bytes> {
 }
 
 fn content(bytes: Bytes) -> Content {
-    match serde_json::from_slice(&bytes) {
-        Ok(value) => Content::Json(value),
+    match Json::parse(&bytes) {
+        Ok(json) => Content::Json(json),
         Err(_) => Content::Other(bytes),
     }
 }

@@ -1,6 +1,7 @@
 //! Turns the answers of a case into the text that the case expects.
 //!
 //! Guarantees: the text contains no value that differs between two runs of the same case on the same server.
+//! The members of objects in responses and watch events are in the order in which the server sent them.
 //!
 //! The table lists the values that the text replaces. The text does not show whether a replaced value equals
 //! the value that the client sent. `managedFields` are left out.
@@ -32,6 +33,7 @@ use serde_json::Value;
 use self::forms::{is_age, shortened, uuids, without_times};
 use crate::{
     answer::{Answer, Content, End, Response},
+    json::Order,
     layout,
 };
 
@@ -78,6 +80,31 @@ pub(crate) fn texts(answers: &[Answer]) -> Vec<String> {
     answers.iter().map(|answer| names.text(answer)).collect()
 }
 
+/// Returns the YAML of an object, with the replacements of the other texts. `object` is the same object in JSON.
+pub(crate) fn yaml(text: &str, object: &Value) -> String {
+    let mut names = Names::default();
+    names.learn_uids(object);
+    let ips = object["spec"]["clusterIPs"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let ips: Vec<&str> = ips
+        .filter_map(Value::as_str)
+        .filter(|ip| *ip != "None")
+        .collect();
+    let lines = text.lines().map(|line| {
+        let mut line = names.message(line);
+        for ip in &ips {
+            line = line.replace(ip, "<ip>");
+        }
+        match line.split_once("odePort: ") {
+            Some((name, _)) => format!("{name}odePort: <port>\n"),
+            None => line + "\n",
+        }
+    });
+    lines.collect()
+}
+
 /// Returns the JSON values in an answer: the response body, or the objects of the events or lines.
 ///
 /// The boolean of each value is true if the value is the object of a bookmark.
@@ -97,7 +124,7 @@ fn values(answer: &Answer) -> Vec<(&Value, bool)> {
             let objects = lines.iter().flat_map(|line| &line.objects);
             objects.map(|object| (object, false)).collect()
         }
-        Answer::Impossible(_) | Answer::Nothing => Vec::new(),
+        Answer::Impossible(_) | Answer::Exchanges(_) | Answer::Nothing => Vec::new(),
     }
 }
 
@@ -168,21 +195,24 @@ impl Names {
                 let events = events.iter().map(|event| {
                     let object = self.renamed(&event["object"], is_bookmark(event));
                     let kind = event["type"].as_str().unwrap_or("(no type)");
-                    format!("{kind}\n{}", layout::json(&object, 2))
+                    let order = event.order.of_member("object");
+                    format!("{kind}\n{}", layout::json(&object, order, 2))
                 });
                 ended(events.collect(), *end)
             }
             Answer::Lines { lines, end } => {
                 let lines = lines.iter().map(|line| {
                     let objects = line.objects.iter();
-                    let objects =
-                        objects.map(|object| layout::json(&self.renamed(object, false), 2));
+                    let objects = objects.map(|object| {
+                        layout::json(&self.renamed(object, false), &Order::Sorted, 2)
+                    });
                     let objects: String = objects.collect();
                     format!("{}\n{objects}", self.message(&line.text))
                 });
                 ended(lines.collect(), *end)
             }
             Answer::Prepared(response) if !response.is_success() => self.response(response),
+            Answer::Exchanges(text) => text.clone(),
             Answer::Prepared(_) | Answer::Nothing => String::new(),
             Answer::Impossible(reason) => format!("({reason})\n"),
         }
@@ -200,7 +230,9 @@ impl Names {
             }
         }
         match &response.body {
-            Content::Json(value) => text.push_str(&layout::json(&self.renamed(value, false), 2)),
+            Content::Json(json) => {
+                text.push_str(&layout::json(&self.renamed(json, false), &json.order, 2));
+            }
             Content::Other(bytes) if bytes.starts_with(PROTOBUF) => text.push_str("  (protobuf)\n"),
             Content::Other(bytes) if bytes.starts_with(GZIP) => text.push_str("  (gzip)\n"),
             Content::Other(bytes) if kind == "application/yaml" => {
@@ -233,7 +265,7 @@ impl Names {
                         ("clusterIPs", Value::Array(ips)) if ips.iter().all(|ip| ip != "None") => {
                             vec!["<ip>"; ips.len()].into()
                         }
-                        ("nodePort", Value::Number(_)) => "<port>".into(),
+                        ("nodePort" | "healthCheckNodePort", Value::Number(_)) => "<port>".into(),
                         ("cells", Value::Array(cells)) => {
                             let cell = |cell: &Value| match cell {
                                 Value::String(age) if is_age(age) => "<age>".into(),
@@ -351,7 +383,7 @@ mod tests {
         Answer::Response(Response {
             status: 200,
             headers: vec![("content-type".into(), "application/json".into())],
-            body: Content::Json(body),
+            body: Content::Json(body.into()),
         })
     }
 
@@ -390,7 +422,8 @@ mod tests {
             ),
             Answer::Events {
                 events: vec![
-                    json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "80"}}}),
+                    json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "80"}}})
+                        .into(),
                 ],
                 end: End::Ended,
             },

@@ -5,8 +5,9 @@
 //! - the stored JSON does not contain `apiVersion` and `kind`, so responses in every API version use the same
 //!   entry. Exceptions are a custom object that another version or a changed definition shows in another form, and
 //!   a built-in object that is read in another version than that in which its kind is stored;
-//! - equal objects have equal bytes, because members are ordered by name.
+//! - equal objects have equal bytes, because members have the order of Go.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,15 +15,22 @@ use serde_json::{Map, Value, json};
 
 #[cfg(feature = "persistence")]
 use crate::conversion;
-use crate::go_json::append;
+use crate::go_json::{append, to_text};
+use crate::kinds::Kind;
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::schema::Model;
 use crate::selector::{Fields, Labels, Selectable};
 use crate::status::ApiError;
+use crate::typed::{Ordered, ValueType};
+
+use super::raw_members::raw_members;
 
 /// Maximum size of an object's JSON in bytes, equal to that of a request body.
 pub(crate) const OBJECT_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// Text before the value of the metadata.
+const METADATA: &str = "\"metadata\":";
 
 /// Approximate memory of a stored object beyond its JSON and its key, in bytes. Measured with a million pods.
 const OVERHEAD_BYTES: usize = 400;
@@ -56,19 +64,23 @@ impl Entry {
         revision: u64,
     ) -> Entry {
         if resource.model.is_none() && resource.conversion.is_none() {
-            return Entry::written(resource, key, object, revision);
+            return Entry::written(resource, resource.value_type(), key, object, revision);
         }
         let mut object = object.clone();
+        let mut value_type = resource.value_type();
         if let Some(model) = &resource.model {
             model.show(model.stored_version(), &mut object);
         } else if let Some(conversion) = &resource.conversion {
             conversion.store(&mut object);
+            value_type = conversion.stored_type();
         }
-        Entry::written(resource, key, &object, revision)
+        Entry::written(resource, value_type, key, &object, revision)
     }
 
+    /// Creates the entry of an object whose members are those of `value_type`.
     fn written(
         resource: &Resource,
+        value_type: ValueType,
         key: Arc<str>,
         object: &Map<String, Value>,
         revision: u64,
@@ -76,29 +88,25 @@ impl Entry {
         let metadata = revised(object.get("metadata"), revision);
         let mut members = Vec::with_capacity(512);
         let mut at = 0..0;
-        let mut write = |name: &str, value: &Value| {
+        let mut write = |name: &str, value: Ordered<'_>| {
             if !members.is_empty() {
                 members.push(b',');
             }
-            append(&mut members, &json!(name));
+            append(&mut members, name);
             members.push(b':');
             let start = members.len();
-            append(&mut members, value);
+            append(&mut members, &value);
             start..members.len()
         };
-        let mut written = false;
-        for (name, value) in object {
-            match name.as_str() {
+        for (name, value) in Ordered::members(object, value_type) {
+            match name {
                 "apiVersion" | "kind" => {}
-                "metadata" => {
-                    at = write(name, &metadata);
-                    written = true;
-                }
+                "metadata" => at = write(name, value.with(&metadata)),
                 _ => drop(write(name, value)),
             }
         }
-        if !written {
-            at = write("metadata", &metadata);
+        if at.is_empty() {
+            at = write("metadata", Ordered::metadata(&metadata));
         }
         Entry {
             key,
@@ -120,7 +128,8 @@ impl Entry {
         if let Some(conversion) = &resource.conversion {
             let mut object = self.parsed(resource);
             conversion.show(&mut object);
-            let view = Entry::written(resource, Arc::clone(&self.key), &object, self.revision);
+            let (key, shown) = (Arc::clone(&self.key), resource.value_type());
+            let view = Entry::written(resource, shown, key, &object, self.revision);
             let fields = self.fields.clone();
             return Some(Entry { fields, ..view });
         }
@@ -131,8 +140,8 @@ impl Entry {
         }
         let mut object = self.parsed(resource);
         model.show(self.stored_version(model), &mut object);
-        let key = Arc::clone(&self.key);
-        Some(Entry::written(resource, key, &object, self.revision))
+        let (key, shown) = (Arc::clone(&self.key), resource.value_type());
+        Some(Entry::written(resource, shown, key, &object, self.revision))
     }
 
     /// Checks that readers of `resource` can see the object without a webhook that converts it.
@@ -176,7 +185,8 @@ impl Entry {
 
     /// Restores an entry from the values that [`Entry::stored`] returned.
     ///
-    /// Converts an object that is not in the version in which its kind is stored now.
+    /// Converts an object that is not in the version in which its kind is stored now. The JSON is written again,
+    /// because earlier versions of this library wrote members in another order.
     ///
     /// # Errors
     ///
@@ -198,27 +208,38 @@ impl Entry {
         if resource.conversion.is_some() {
             return Ok(Entry::new(resource, key.into(), &object, revision));
         }
-        if let Some(object) = conversion::upgraded(&resource.kind, &object) {
-            return Ok(Entry::written(resource, key.into(), &object, revision));
-        }
-        Ok(Entry {
-            key: key.into(),
+        let upgraded = conversion::upgraded(&resource.kind, &object);
+        let object = upgraded.as_ref().unwrap_or(&object);
+        let restored = Entry::written(
+            resource,
+            resource.value_type(),
+            key.into(),
+            object,
             revision,
-            labels: Labels::of(&meta),
-            fields: resource.fields_of(&object),
-            members: members.into(),
-            metadata,
+        );
+        Ok(Entry {
             model: None,
+            ..restored
         })
     }
 
     pub(crate) fn at_revision(&self, revision: u64) -> Entry {
-        let metadata: Value = serde_json::from_slice(self.metadata())
-            .expect("the metadata of an entry was written as JSON");
-        let metadata = revised(Some(&metadata), revision);
         let mut members = Vec::with_capacity(self.members.len() + 8);
         members.extend_from_slice(&self.members[..self.metadata.start]);
-        append(&mut members, &metadata);
+        members.push(b'{');
+        for (at, (name, value)) in raw_members(self.metadata()).into_iter().enumerate() {
+            if at > 0 {
+                members.push(b',');
+            }
+            append(&mut members, &*name);
+            members.push(b':');
+            if name == "resourceVersion" {
+                append(&mut members, &revision.to_string());
+            } else {
+                members.extend_from_slice(value.as_bytes());
+            }
+        }
+        members.push(b'}');
         let end = members.len();
         members.extend_from_slice(&self.members[self.metadata.end..]);
         Entry {
@@ -270,18 +291,37 @@ impl Entry {
 
     /// Appends the JSON of the object to `out`, with the `apiVersion` and `kind` of `resource`.
     pub(crate) fn write_object(&self, resource: &Resource, out: &mut Vec<u8>) {
-        self.write_as(&resource.type_meta, out);
-    }
-
-    /// Appends the JSON of the object to `out`. `type_meta` is the JSON of `apiVersion` and `kind`, without
-    /// braces.
-    pub(crate) fn write_as(&self, type_meta: &str, out: &mut Vec<u8>) {
+        let type_meta = &resource.type_meta;
         out.reserve(type_meta.len() + self.members.len() + 3);
         out.push(b'{');
-        out.extend_from_slice(type_meta.as_bytes());
-        out.push(b',');
-        out.extend_from_slice(&self.members);
+        let before_metadata = self.metadata.start - METADATA.len();
+        let written = if resource.kind.custom && before_metadata > 0 {
+            self.write_sorted_head(&resource.kind, before_metadata, out);
+            before_metadata
+        } else {
+            out.extend_from_slice(type_meta.as_bytes());
+            out.push(b',');
+            0
+        };
+        out.extend_from_slice(&self.members[written..]);
         out.push(b'}');
+    }
+
+    /// Appends `apiVersion`, `kind` and the first `end` bytes of the stored JSON to `out`, in the order of the names.
+    ///
+    /// The members of a custom object are in this order, so those before `metadata` can be before `kind` too.
+    fn write_sorted_head(&self, kind: &Kind, end: usize, out: &mut Vec<u8>) {
+        let object = [b"{", &self.members[..end - 1], b"}"].concat();
+        let type_meta = [to_text(&kind.api_version()), to_text(&kind.kind)];
+        let mut members: BTreeMap<_, _> = raw_members(&object).into_iter().collect();
+        members.insert("apiVersion".into(), &type_meta[0]);
+        members.insert("kind".into(), &type_meta[1]);
+        for (name, value) in members {
+            append(out, &*name);
+            out.push(b':');
+            out.extend_from_slice(value.as_bytes());
+            out.push(b',');
+        }
     }
 
     /// Appends the JSON of the object to `out`, without `apiVersion` and `kind`.
@@ -293,11 +333,18 @@ impl Entry {
     }
 
     /// Appends the object's metadata to `out` as the JSON of a `PartialObjectMetadata`.
-    pub(crate) fn write_metadata(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write_metadata(&self, resource: &Resource, out: &mut Vec<u8>) {
         out.extend_from_slice(
-            br#"{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":"#,
+            br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#,
         );
-        out.extend_from_slice(self.metadata());
+        if resource.kind.custom {
+            // The metadata of a custom object are sorted.
+            let metadata: Value = serde_json::from_slice(self.metadata())
+                .expect("the metadata of an entry was written as JSON");
+            append(out, &Ordered::metadata(&metadata));
+        } else {
+            out.extend_from_slice(self.metadata());
+        }
         out.push(b'}');
     }
 

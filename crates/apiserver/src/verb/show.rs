@@ -79,7 +79,7 @@ impl Call {
         }
         match format.representation {
             Representation::Object => entry.write_object(&target.resource, &mut bytes),
-            Representation::Metadata => entry.write_metadata(&mut bytes),
+            Representation::Metadata => entry.write_metadata(&target.resource, &mut bytes),
             Representation::Table(_) => {
                 let page = Page::of_one(stored);
                 let mut reply = self.show_text_page(target, format, page)?;

@@ -87,11 +87,11 @@ async fn fault_statuses_equal_those_of_kubernetes() {
         429 Some("text/plain; charset=utf-8") Some("1") Some("nosniff")
         Too many requests, please try again later.
         429 Some("application/json") Some("7") None
-        {"apiVersion":"v1","code":429,"details":{"retryAfterSeconds":7},"kind":"Status","message":"Too many requests, please try again later.","metadata":{},"reason":"TooManyRequests","status":"Failure"}
+        {"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Too many requests, please try again later.","reason":"TooManyRequests","details":{"retryAfterSeconds":7},"code":429}
         503 Some("text/plain; charset=utf-8") Some("3") Some("nosniff")
         the server is currently unable to handle the request
         504 Some("application/json") Some("1") None
-        {"apiVersion":"v1","code":504,"details":{"causes":[{"message":"Too large resource version","reason":"ResourceVersionTooLarge"}],"retryAfterSeconds":1},"kind":"Status","message":"Timeout: Too large resource version: 2, current: 1","metadata":{},"reason":"Timeout","status":"Failure"}
+        {"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Timeout: Too large resource version: 2, current: 1","reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1},"code":504}
     "#]].assert_eq(&shown);
     assert_eq!(get(&server, PODS).await.code, 200);
 }

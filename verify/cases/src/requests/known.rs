@@ -21,9 +21,11 @@ pub(super) fn settle(answers: &mut [Answer]) -> Vec<&'static str> {
         Answer::Response(Response { body, .. }) | Answer::Prepared(Response { body, .. }) => {
             Some(body)
         }
-        Answer::Impossible(_) | Answer::Events { .. } | Answer::Lines { .. } | Answer::Nothing => {
-            None
-        }
+        Answer::Impossible(_)
+        | Answer::Events { .. }
+        | Answer::Lines { .. }
+        | Answer::Exchanges(_)
+        | Answer::Nothing => None,
     });
     let settled = bodies.filter_map(|body| {
         let Content::Json(body) = body else {

@@ -35,6 +35,7 @@ impl Bug {
             match &mut step.command {
                 Command::Request(request)
                 | Command::Do(request)
+                | Command::Manifest(request)
                 | Command::Await { request, .. }
                 | Command::Watch { request, .. } => self.request(request),
                 Command::Events { .. }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::Page;
 use crate::body::{Body, BoxError, CHUNK_BYTES, next_piece};
 use crate::clock::Clock;
+use crate::go_json::to_text;
 use crate::negotiate::{Encoding, Format, Representation};
 use crate::protobuf::{ListMeta, Schema, item_head};
 use crate::reply::too_long;
@@ -25,6 +26,7 @@ use crate::response_budget::ResponseBudget;
 use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::table::Table;
+use crate::typed::Ordered;
 use crate::yaml::{self, TooLong};
 
 /// Number of objects encoded as protobuf before the task yields.
@@ -256,7 +258,7 @@ impl JsonItems {
         let view = entry.viewed(&self.resource);
         let entry = view.as_ref().unwrap_or(&entry);
         match self.representation {
-            Representation::Metadata => entry.write_metadata(out),
+            Representation::Metadata => entry.write_metadata(&self.resource, out),
             Representation::Object if self.resource.kind.custom => {
                 entry.write_object(&self.resource, out);
             }
@@ -296,17 +298,18 @@ fn envelope(
     representation: Representation,
     table: &Table,
 ) -> (Vec<u8>, Vec<u8>) {
-    let metadata = list_metadata(page);
+    let mut members = list_metadata(page);
+    let metadata = to_text(&Ordered::document(&members));
     let (head, tail) = match representation {
         Representation::Object => {
             let api_version = json!(resource.kind.api_version());
             let kind = json!(resource.kind.list_kind);
             if resource.kind.custom {
                 // Only lists of custom kinds always have this member.
-                let mut metadata = metadata;
                 if page.continue_token.is_none() {
-                    metadata["continue"] = json!("");
+                    members["continue"] = json!("");
                 }
+                let metadata = to_text(&members);
                 let head = format!("{{\"apiVersion\":{api_version},\"items\":[");
                 (
                     head,
@@ -326,7 +329,7 @@ fn envelope(
             (head, "]}\n".to_owned())
         }
         Representation::Table(_) => {
-            let columns = table.columns();
+            let columns = to_text(&Ordered::document(&table.columns()));
             let head = format!(
                 "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata},\"columnDefinitions\":{columns},\"rows\":["
             );

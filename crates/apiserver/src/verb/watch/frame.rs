@@ -15,6 +15,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::clock::Clock;
+use crate::go_json::to_text;
 use crate::kinds::Kind;
 use crate::negotiate::{Encoding, Format, IncludeObject, Representation};
 use crate::protobuf::{self, Schema};
@@ -23,7 +24,7 @@ use crate::status::ApiError;
 use crate::storage::{Entry, Event, EventType, Shape, TableShape, write_frame};
 use crate::strategy::daemon_set::TEMPLATE_GENERATION;
 use crate::table::Table;
-use crate::typed;
+use crate::typed::{self, Ordered};
 
 /// Name of the annotation that marks the bookmark after the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -121,7 +122,11 @@ impl Framer {
                 })
             }
         };
-        line("BOOKMARK", &object)
+        let ordered = match self.representation {
+            Representation::Object => Ordered::of(&object, self.resource.value_type()),
+            _ => Ordered::document(&object),
+        };
+        line("BOOKMARK", ordered)
     }
 
     fn encoding(&self) -> Encoding {
@@ -171,7 +176,7 @@ impl Framer {
             event_type,
             |out| match shape {
                 Shape::Object(_) => entry.write_object(&self.resource, out),
-                Shape::Metadata(_) => entry.write_metadata(out),
+                Shape::Metadata(_) => entry.write_metadata(&self.resource, out),
                 Shape::Table(shape) => self.write_table(stored, shape, out),
             },
             out,
@@ -185,6 +190,7 @@ impl Framer {
         } else {
             Value::Null
         };
+        let columns = to_text(&Ordered::document(&columns));
         let start = format!(
             "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{{\"resourceVersion\":\"{}\"}},\"columnDefinitions\":{columns},\"rows\":[",
             entry.revision,
@@ -216,12 +222,15 @@ impl Framer {
 pub(crate) fn error(error: &ApiError, encoding: Encoding) -> Bytes {
     match encoding {
         // A watch is never in YAML.
-        Encoding::Json | Encoding::Yaml => line("ERROR", &error.status().to_json()),
+        Encoding::Json | Encoding::Yaml => {
+            line("ERROR", Ordered::document(&error.status().to_json()))
+        }
         Encoding::Protobuf => protobuf::event("ERROR", &protobuf::status(error.status())).into(),
     }
 }
 
-fn line(event_type: &str, object: &Value) -> Bytes {
+fn line(event_type: &str, object: Ordered<'_>) -> Bytes {
+    let object = to_text(&object);
     format!("{{\"type\":\"{event_type}\",\"object\":{object}}}\n").into()
 }
 

@@ -11,7 +11,7 @@ fn response(status: u16, body: Value) -> Answer {
     Answer::Response(Response {
         status,
         headers: Vec::new(),
-        body: Content::Json(body),
+        body: Content::Json(body.into()),
     })
 }
 

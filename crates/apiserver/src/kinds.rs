@@ -19,6 +19,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
+use serde_json::json;
 
 pub(crate) use self::scale::ScalePaths;
 
@@ -185,6 +186,15 @@ impl Kind {
         } else {
             format!("{}/{}", self.group, self.version)
         }
+    }
+
+    /// Returns the JSON of `apiVersion` and `kind` without braces, in the order of Go.
+    pub(crate) fn type_meta(&self) -> String {
+        let (api_version, kind) = (json!(self.api_version()), json!(self.kind));
+        if self.custom {
+            return format!("\"apiVersion\":{api_version},\"kind\":{kind}");
+        }
+        format!("\"kind\":{kind},\"apiVersion\":{api_version}")
     }
 
     /// Returns whether the kind has a subresource of this name.

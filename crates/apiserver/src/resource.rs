@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::conversion::Conversion;
 use crate::decode_error::DecodeError;
@@ -209,7 +209,7 @@ impl Resource {
         Resource {
             ordinal,
             collection,
-            type_meta: type_meta(&kind),
+            type_meta: kind.type_meta(),
             strategy: Strategy::of(&kind),
             kind,
             model,
@@ -217,16 +217,6 @@ impl Resource {
             value_type: OnceLock::new(),
             definition: OnceLock::new(),
         }
-    }
-}
-
-fn type_meta(kind: &Kind) -> String {
-    let api_version = format!("\"apiVersion\":{}", json!(kind.api_version()));
-    let name = format!("\"kind\":{}", json!(kind.kind));
-    if kind.custom {
-        format!("{api_version},{name}")
-    } else {
-        format!("{name},{api_version}")
     }
 }
 

@@ -176,6 +176,10 @@ impl Encoder {
     fn message(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         match (message.form, value) {
             (Form::Object, Value::Null) => self.object(message, &Map::new(), &[]),
+            // A nested kind, such as a claim template, has its type in JSON only.
+            (Form::Object, Value::Object(members)) if message.is_kind => {
+                self.object(message, members, &TYPE_META)
+            }
             (Form::Object, Value::Object(members)) => self.object(message, members, &[]),
             (Form::Object, _) => Err(misfit("an object")),
             (Form::List, value) => {

@@ -1,7 +1,7 @@
 //! Defines [`Json`], a value with the order of its members in the text that a server sent.
 
 use std::{
-    fmt,
+    fmt::{self, Write as _},
     ops::{Deref, DerefMut},
 };
 
@@ -36,7 +36,7 @@ impl Json {
         let value = serde_json::from_slice(text)?;
         let order = serde_json::from_slice(text)?;
         let mut written = String::new();
-        write(&value, &order, &mut written);
+        put(&value, &order, &mut written);
         written.push('\n');
         Ok(Self {
             is_of_go: written.as_bytes() == text,
@@ -47,12 +47,12 @@ impl Json {
 }
 
 /// Appends the JSON of a value, without white space and with the escapes of Go's encoder.
-fn write(value: &Value, order: &Order, out: &mut String) {
+fn put(value: &Value, order: &Order, out: &mut String) {
     let plain = |value: Value, out: &mut String| {
         for letter in value.to_string().chars() {
             match letter {
                 '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                    out.push_str(&format!("\\u{:04x}", u32::from(letter)));
+                    let _ = write!(out, "\\u{:04x}", u32::from(letter));
                 }
                 _ => out.push(letter),
             }
@@ -64,14 +64,14 @@ fn write(value: &Value, order: &Order, out: &mut String) {
                 out.push(if at == 0 { '{' } else { ',' });
                 plain(name.into(), out);
                 out.push(':');
-                write(&members[name], order.of_member(name), out);
+                put(&members[name], order.of_member(name), out);
             }
             out.push_str(if members.is_empty() { "{}" } else { "}" });
         }
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
                 out.push(if at == 0 { '[' } else { ',' });
-                write(item, order.of_item(at), out);
+                put(item, order.of_item(at), out);
             }
             out.push_str(if items.is_empty() { "[]" } else { "]" });
         }

@@ -87,7 +87,7 @@ impl<'a> Ordered<'a> {
     }
 
     /// Returns another value in the order of the members of `self`.
-    pub(crate) fn with<'b>(self, value: &'b Value) -> Ordered<'b> {
+    pub(crate) fn with(self, value: &Value) -> Ordered<'_> {
         let shape = self.shape;
         Ordered { value, shape }
     }

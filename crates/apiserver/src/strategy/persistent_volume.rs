@@ -23,7 +23,10 @@ pub(super) const HOOKS: Hooks = Hooks {
     prepare_status,
     ..Hooks::checked_by(check_volume)
 };
-pub(super) const CLAIM: Hooks = Hooks::checked_by(check_claim);
+pub(super) const CLAIM: Hooks = Hooks {
+    prepare: set_both_sources,
+    ..Hooks::checked_by(check_claim)
+};
 
 const ACCESS_MODES: [&str; 4] = [
     "ReadOnlyMany",
@@ -61,6 +64,27 @@ const SOURCES: [&str; 22] = [
 
 /// Annotation with the storage class of a claim, which is older than the field.
 const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// Sets `dataSource` of a claim from `dataSourceRef`, and the reverse (`NormalizeDataSources`).
+fn set_both_sources(claim: &mut Object) {
+    let Some(mut spec) = claim.sound_part("spec") else {
+        return;
+    };
+    let [source, reference] = ["dataSource", "dataSourceRef"].map(|name| &spec[name]);
+    let has_namespace = reference["namespace"] != "" && !reference["namespace"].is_null();
+    let (name, other) = match (source.is_object(), reference.is_object()) {
+        (true, false) => ("dataSourceRef", source.clone()),
+        (false, true) if !has_namespace => ("dataSource", reference.clone()),
+        _ => return,
+    };
+    spec[name] = other;
+    if name == "dataSource"
+        && let Some(source) = spec[name].as_object_mut()
+    {
+        source.remove("namespace");
+    }
+    claim.set("spec", Some(spec));
+}
 
 fn prepare_status(status: &mut Value, _volume: &Object, now: &str) {
     status["lastPhaseTransitionTime"] = json!(now);

@@ -67,8 +67,19 @@ fn check_new_spec(spec: &Field<'_, '_>, report: &mut Report) {
     }
 }
 
-fn prepare_status(status: &mut Value, pod: &Object, _now: &str) {
+fn prepare_status(status: &mut Value, pod: &Object, now: &str) {
     status["qosClass"] = json!(quality_of_service(pod));
+    // Kubernetes drops all other conditions of a new pod.
+    if !Field::of(pod, "spec").at("schedulingGates").is_empty() {
+        status["conditions"] = json!([{
+            "type": "PodScheduled",
+            "status": "False",
+            "lastProbeTime": null,
+            "lastTransitionTime": now,
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }]);
+    }
 }
 
 /// Keeps the stored QoS class and observed generations if an update of the status omits them.

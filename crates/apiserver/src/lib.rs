@@ -229,7 +229,6 @@ mod schema;
 mod strategy;
 mod conversion;
 mod resource;
-mod webhook;
 
 // A request: its destination, options, body and user.
 mod route;

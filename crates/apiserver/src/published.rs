@@ -53,7 +53,7 @@ impl Publication {
     ///
     /// The kinds can stay the same, since they do not contain the descriptions in a definition.
     pub(crate) fn expire(&self) {
-        self.changes.fetch_add(1, Ordering::Relaxed);
+        self.changes.fetch_add(1, Ordering::Release);
     }
 
     /// Returns a document, which `build` returns as JSON if it was not requested since a definition changed. Returns
@@ -66,7 +66,7 @@ impl Publication {
         build: impl FnOnce() -> Option<String>,
     ) -> Option<Arc<Published>> {
         let mut kept = self.kept.lock();
-        let changes = self.changes.load(Ordering::Relaxed);
+        let changes = self.changes.load(Ordering::Acquire);
         if kept.changes != changes {
             kept.changes = changes;
             kept.documents.clear();

@@ -7,7 +7,9 @@
 //!   every version. The built-in kind `Event` has versions in two groups;
 //! - a [`Resource`] never changes. If its definition changes, it is replaced.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod webhook;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
@@ -373,6 +375,7 @@ impl Registry {
             registry.by_path.insert(path, at);
             registry.resources.push(resource);
         }
+        registry.prefer_stored_versions();
         registry.forget_models();
         registry
     }
@@ -457,20 +460,6 @@ impl Registry {
     pub(crate) fn collection_named(&self, group_resource: &str) -> Option<CollectionId> {
         let resource = self.resource_named(group_resource)?;
         Some(resource.collection)
-    }
-
-    /// Iterates over the namespaced resources that support `delete`.
-    ///
-    /// If several versions of a kind share a collection, only one is included. Of a built-in kind, it is the version
-    /// in which objects are stored.
-    pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        let mut seen = BTreeSet::new();
-        let deletable = |resource: &&Arc<Resource>| {
-            let is_stored = resource.conversion.is_none();
-            is_stored && resource.is_namespaced() && resource.serves("delete")
-        };
-        let first = move |resource: &&Arc<Resource>| seen.insert(resource.collection);
-        self.resources.iter().filter(deletable).filter(first)
     }
 
     /// Returns the resource that `group_resource` names, such as `deployments.apps`.

@@ -301,8 +301,8 @@ impl Shared {
         state: &mut State,
         changes: impl IntoIterator<Item = (String, Vec<Defined>)>,
     ) {
-        self.openapi.expire();
         let Some(registry) = self.registry().redefined(changes) else {
+            self.openapi.expire();
             return;
         };
         state.storage.grow(registry.collections());
@@ -311,6 +311,8 @@ impl Shared {
         let new = new.map(|name| self.settings.cache_of(name));
         state.caches.extend(new);
         *self.registry.write() = Arc::new(registry);
+        // Last, so that no document of the earlier kinds is kept.
+        self.openapi.expire();
     }
 
     /// Serves the kinds of the stored definitions, and no others.

@@ -7,6 +7,7 @@
 
 mod api_service;
 mod builtin;
+mod claim_source;
 mod config_data;
 mod config_map;
 mod container;
@@ -158,7 +159,7 @@ pub(crate) struct Hooks {
     pub(crate) prepare: fn(&mut Object),
     /// Completes the initial `status` of a new object, given the status, the object and the creation time.
     pub(crate) prepare_status: fn(&mut Value, &Object, &str),
-    /// Adds required members to a new object, which has its name and its uid.
+    /// Changes members of a new object, which has its name and its uid.
     pub(crate) prepare_create: Option<fn(&mut Object)>,
     /// Adds the errors in the values of an object that a client creates, or of an update, given the new object and the
     /// stored object.

@@ -36,18 +36,21 @@ WIDGETS = {
 }
 
 
+def require_loopback(host):
+    """Fails if the server of a kubeconfig is on another machine."""
+    if urlsplit(host).hostname not in ("127.0.0.1", "::1"):
+        raise RuntimeError(
+            f"{host} is no loopback address; the tests delete objects, so they need a server of their own"
+        )
+
+
 class RealServer:
     """A real server, with the log of the test's requests and the revisions of its writes."""
 
     def __init__(self, kubeconfig):
         self._configuration = client.Configuration()
         config.load_kube_config(kubeconfig, client_configuration=self._configuration)
-        host = self._configuration.host
-        if urlsplit(host).hostname not in ("127.0.0.1", "::1"):
-            raise RuntimeError(
-                f"REAL_KUBECONFIG: {host} is no loopback address;"
-                " the tests delete objects, so they need a server of their own"
-            )
+        require_loopback(self._configuration.host)
         self._own_client = client.ApiClient(self._configuration)
         self._api = client.CoreV1Api(self._own_client)
         self._api.delete_collection_namespaced_config_map("default")

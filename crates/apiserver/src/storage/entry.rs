@@ -22,7 +22,7 @@ use crate::resource::Resource;
 use crate::schema::Model;
 use crate::selector::{Fields, Labels, Selectable};
 use crate::status::ApiError;
-use crate::typed::{Ordered, ValueType};
+use crate::typed::{self, Ordered, ValueType};
 
 use super::raw_members::raw_members;
 
@@ -203,11 +203,13 @@ impl Entry {
         let revision = meta["resourceVersion"].as_str();
         let revision = revision.and_then(|revision| revision.parse().ok());
         let whole = [b"{", members, b"}"].concat();
-        let object = serde_json::from_slice(&whole).map_err(|error| error.to_string())?;
+        let mut object = serde_json::from_slice(&whole).map_err(|error| error.to_string())?;
         let revision = revision.ok_or("it has no revision")?;
         if resource.conversion.is_some() {
             return Ok(Entry::new(resource, key.into(), &object, revision));
         }
+        // An earlier version can have stored fewer members.
+        typed::complete(&resource.kind, &mut object);
         let upgraded = conversion::upgraded(&resource.kind, &object);
         let object = upgraded.as_ref().unwrap_or(&object);
         let restored = Entry::written(
@@ -254,7 +256,18 @@ impl Entry {
     }
 
     pub(crate) fn is_too_large(&self) -> bool {
-        self.members.len() > OBJECT_BYTES_MAX
+        let length = self.members.len();
+        length > OBJECT_BYTES_MAX && length - self.escape_bytes() > OBJECT_BYTES_MAX
+    }
+
+    /// Returns by how many bytes the object grows because Go escapes characters for HTML, which clients send as they are.
+    fn escape_bytes(&self) -> usize {
+        let escapes = self.members.windows(6).map(|bytes| match bytes {
+            br"\u003c" | br"\u003e" | br"\u0026" => 5,
+            br"\u2028" | br"\u2029" => 3,
+            _ => 0,
+        });
+        escapes.sum()
     }
 
     /// Returns the approximate memory of the entry in bytes.

@@ -2,6 +2,7 @@
 //!
 //! Guarantees: the errors and their order are those of `pkg/apis/networking/validation` in Kubernetes.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::Hooks;
@@ -24,8 +25,8 @@ fn check(policy: &Object, old: Option<&Object>, report: &mut Report) {
     let spec = Field::of(policy, "spec");
     check_selector(&spec.at("podSelector"), report);
     // A block that the stored policy has is not validated again.
-    let stored = old.map(|old| blocks_of(&Field::of(old, "spec")));
-    let stored = stored.unwrap_or_default();
+    let stored_spec = old.map(|old| Field::of(old, "spec"));
+    let stored = stored_spec.as_ref().map(blocks_of).unwrap_or_default();
     for (direction, peers) in DIRECTIONS {
         for rule in spec.at(direction).items() {
             for port in rule.at("ports").items() {
@@ -48,14 +49,16 @@ fn check(policy: &Object, old: Option<&Object>, report: &mut Report) {
 }
 
 /// Returns all address blocks of a policy.
-fn blocks_of(spec: &Field<'_, '_>) -> Vec<String> {
-    let mut blocks = Vec::new();
+fn blocks_of<'v>(spec: &Field<'_, 'v>) -> BTreeSet<&'v str> {
+    let mut blocks = BTreeSet::new();
     for (direction, peers) in DIRECTIONS {
         for rule in spec.at(direction).items() {
             for peer in rule.at(peers).items() {
                 let block = peer.at("ipBlock");
-                blocks.push(block.at("cidr").text().to_owned());
-                blocks.extend(block.at("except").items().map(|it| it.text().to_owned()));
+                if block.exists() {
+                    blocks.insert(block.at("cidr").text());
+                    blocks.extend(block.at("except").items().map(|it| it.text()));
+                }
             }
         }
     }
@@ -88,7 +91,7 @@ fn check_port(rule: &Field<'_, '_>, report: &mut Report) {
     }
 }
 
-fn check_peer(peer: &Field<'_, '_>, stored: &[String], report: &mut Report) {
+fn check_peer(peer: &Field<'_, '_>, stored: &BTreeSet<&str>, report: &mut Report) {
     let selectors = ["podSelector", "namespaceSelector"].map(|name| peer.at(name).exists());
     for name in ["podSelector", "namespaceSelector"] {
         let selector = peer.at(name);
@@ -110,7 +113,7 @@ fn check_peer(peer: &Field<'_, '_>, stored: &[String], report: &mut Report) {
     }
 }
 
-fn check_block(block: &Field<'_, '_>, stored: &[String], report: &mut Report) {
+fn check_block(block: &Field<'_, '_>, stored: &BTreeSet<&str>, report: &mut Report) {
     let cidr = block.at("cidr");
     if cidr.is_empty() {
         cidr.required(report);
@@ -131,9 +134,9 @@ fn check_block(block: &Field<'_, '_>, stored: &[String], report: &mut Report) {
 }
 
 /// Checks a block of addresses, unless the stored object has it (`IsValidCIDRForLegacyField`).
-fn check_cidr(field: &Field<'_, '_>, stored: &[String], report: &mut Report) {
+fn check_cidr(field: &Field<'_, '_>, stored: &BTreeSet<&str>, report: &mut Report) {
     let text = field.text();
-    if stored.iter().any(|known| known == text) {
+    if stored.contains(text) {
         return;
     }
     let Some(cidr) = Cidr::read(text) else {

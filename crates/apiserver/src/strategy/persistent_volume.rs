@@ -7,13 +7,13 @@
 
 use serde_json::{Value, json};
 
-use super::Hooks;
 use super::container::parsed;
 use super::field::{Field, IMMUTABLE};
 use super::internal::shown_difference;
 use super::labels::check_selector;
 use super::report::{Path, Report};
 use super::unchanged::is_unchanged;
+use super::{Hooks, claim_source};
 use crate::name_syntax::{NameRule, label_faults};
 use crate::object::Object;
 use crate::quantity::Quantity;
@@ -24,7 +24,8 @@ pub(super) const HOOKS: Hooks = Hooks {
     ..Hooks::checked_by(check_volume)
 };
 pub(super) const CLAIM: Hooks = Hooks {
-    prepare: set_both_sources,
+    prepare_create: Some(claim_source::create),
+    prepare_update: claim_source::update,
     ..Hooks::checked_by(check_claim)
 };
 
@@ -64,27 +65,6 @@ const SOURCES: [&str; 22] = [
 
 /// Annotation with the storage class of a claim, which is older than the field.
 const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-
-/// Sets `dataSource` of a claim from `dataSourceRef`, and the reverse (`NormalizeDataSources`).
-fn set_both_sources(claim: &mut Object) {
-    let Some(mut spec) = claim.sound_part("spec") else {
-        return;
-    };
-    let [source, reference] = ["dataSource", "dataSourceRef"].map(|name| &spec[name]);
-    let has_namespace = reference["namespace"] != "" && !reference["namespace"].is_null();
-    let (name, other) = match (source.is_object(), reference.is_object()) {
-        (true, false) => ("dataSourceRef", source.clone()),
-        (false, true) if !has_namespace => ("dataSource", reference.clone()),
-        _ => return,
-    };
-    spec[name] = other;
-    if name == "dataSource"
-        && let Some(source) = spec[name].as_object_mut()
-    {
-        source.remove("namespace");
-    }
-    claim.set("spec", Some(spec));
-}
 
 fn prepare_status(status: &mut Value, _volume: &Object, now: &str) {
     status["lastPhaseTransitionTime"] = json!(now);
@@ -334,6 +314,8 @@ fn check_claim_spec(
         return;
     }
     let (mut new, mut old) = (spec.value.clone(), old.clone());
+    // An object of an earlier version has only one source.
+    claim_source::normalize(&mut old);
     if old["volumeName"].is_null() || old["volumeName"] == "" {
         copy(&new, &mut old, "volumeName");
     }

@@ -111,7 +111,6 @@ const FUNCTIONS: &[(&str, Function)] = &[
     ("core.v1.NodeStatus", core::node_status),
     ("core.v1.PersistentVolume", core::persistent_volume),
     ("core.v1.Pod", core::pod),
-    ("core.v1.PodSpec", core::service_account),
     ("core.v1.ReplicationController", workload::replication_controller),
     ("core.v1.Service", core::service),
     ("core.v1.Volume", core::volume),

@@ -248,6 +248,7 @@ fn of_document(members: &Map<String, Value>) -> Vec<(&str, Ordered<'_>)> {
     let mut members: Vec<_> = members
         .map(|(name, value)| (name.as_str(), Ordered { value, shape }))
         .collect();
-    members.sort_by_key(|(name, _)| OF_DOCUMENTS.iter().position(|known| known == name));
+    let position = |name: &str| OF_DOCUMENTS.iter().position(|known| *known == name);
+    members.sort_by_key(|(name, _)| position(name).unwrap_or(usize::MAX));
     members
 }

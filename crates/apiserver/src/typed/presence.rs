@@ -16,6 +16,9 @@ const STORED_AS_JSON: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.
 /// Go's zero time in the two forms of times.
 const ZERO_TIMES: [&str; 2] = ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z"];
 
+/// The type whose service account has two names.
+const POD_SPEC: &str = "k8s.io.api.core.v1.PodSpec";
+
 /// Number of bytes of a member in JSON besides its name, at least: quotes, colon, comma and value.
 const QUOTES_BYTES: usize = 5;
 
@@ -23,15 +26,26 @@ const QUOTES_BYTES: usize = 5;
 struct Writer {
     /// Whether an empty list or map is written as such.
     keeps_empty: bool,
+    /// Whether both names of a service account are set, as when Kubernetes converts an object to its internal type.
+    converts: bool,
     /// How many more bytes can be added.
     left: usize,
 }
 
 /// Brings an object into the form in which Kubernetes returns it: the metadata, and all of a built-in kind.
 pub(crate) fn complete(kind: &Kind, object: &mut Map<String, Value>) {
-    let keeps_empty = STORED_AS_JSON.contains(&kind.group.as_str());
+    complete_as(kind, object, true);
+}
+
+/// Completes an object, with or without the conversion to the internal type.
+pub(super) fn complete_as(kind: &Kind, object: &mut Map<String, Value>, converts: bool) {
+    let mut writer = Writer {
+        keeps_empty: STORED_AS_JSON.contains(&kind.group.as_str()),
+        converts,
+        ..Writer::OF_METADATA
+    };
     match ValueType::of(kind) {
-        ValueType::Message(id) => Writer::new(keeps_empty).members(id, object),
+        ValueType::Message(id) => writer.members(id, object),
         _ => {
             if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
                 complete_metadata(metadata);
@@ -43,7 +57,8 @@ pub(crate) fn complete(kind: &Kind, object: &mut Map<String, Value>) {
 /// Brings the metadata of an object into the form in which Kubernetes returns it.
 pub(crate) fn complete_metadata(metadata: &mut Map<String, Value>) {
     if let Target::Struct(id) = ValueType::metadata().target() {
-        Writer::new(false).members(id, metadata);
+        let mut writer = Writer::OF_METADATA;
+        writer.members(id, metadata);
     }
 }
 
@@ -58,15 +73,17 @@ pub(super) fn zero_item(value_type: ValueType) -> Value {
 }
 
 impl Writer {
-    fn new(keeps_empty: bool) -> Writer {
-        Writer {
-            keeps_empty,
-            left: DEFAULTS_BYTES_MAX,
-        }
-    }
+    const OF_METADATA: Writer = Writer {
+        keeps_empty: false,
+        converts: false,
+        left: DEFAULTS_BYTES_MAX,
+    };
 
     fn members(&mut self, id: MessageId, members: &mut Map<String, Value>) {
         let message = message(id);
+        if self.converts && message.name == POD_SPEC {
+            name_service_account(members);
+        }
         for field in &message.fields {
             if field.is_inline() {
                 if let Type::Message(inner) = field.value {
@@ -162,6 +179,23 @@ impl Writer {
         let mut zero = zero(value_type);
         self.value(value_type, &mut zero);
         zero
+    }
+}
+
+/// Sets both names of the service account, of which `serviceAccount` is the older one, as Kubernetes' conversions do.
+///
+/// Values of a wrong type, which only a direct call can store, stay as they are.
+fn name_service_account(spec: &mut Map<String, Value>) {
+    let names = ["serviceAccountName", "serviceAccount"];
+    let values = || names.iter().filter_map(|name| spec.get(*name));
+    let mut texts = values().filter_map(Value::as_str);
+    let Some(text) = texts.find(|text| !text.is_empty()).map(|text| json!(text)) else {
+        return;
+    };
+    if values().all(|value| value.is_string() || value.is_null()) {
+        for name in names {
+            spec.insert(name.to_owned(), text.clone());
+        }
     }
 }
 

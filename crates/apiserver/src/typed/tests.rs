@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use flate2::read::GzDecoder;
 use serde_json::{Map, Value, json};
 
+use super::presence::complete_as;
 use super::*;
 use crate::kinds::{Kind, Kinds};
 
@@ -24,7 +25,7 @@ fn outcome(kind: &Kind, body: &str) -> Value {
     if object.get("metadata").is_none_or(Value::is_null) {
         object.insert("metadata".to_owned(), json!({}));
     }
-    complete(kind, &mut object);
+    complete_as(kind, &mut object, false);
     let mut outcome = json!({"value": object});
     let complaints: Vec<String> = decoded.complaints.texts().collect();
     if !complaints.is_empty() {
@@ -306,6 +307,27 @@ fn what_is_added_to_an_object_is_limited() {
     );
 }
 
+#[test]
+fn a_pod_has_both_names_of_its_service_account() {
+    let kinds = Kinds::builtin();
+    let kind = kinds.by_kind("apps/v1", "Deployment").unwrap();
+    for (sent, expected) in [
+        (json!({"serviceAccount": "a"}), ["a", "a"]),
+        (json!({"serviceAccountName": "a"}), ["a", "a"]),
+        (
+            json!({"serviceAccountName": "a", "serviceAccount": "b"}),
+            ["a", "a"],
+        ),
+    ] {
+        let spec = json!({"template": {"spec": sent}});
+        let mut object = Map::from_iter([("spec".to_owned(), spec)]);
+        complete(kind, &mut object);
+        let spec = &object["spec"]["template"]["spec"];
+        let names = ["serviceAccountName", "serviceAccount"].map(|name| &spec[name]);
+        assert_eq!(names, expected, "{sent}");
+    }
+}
+
 /// Bodies of random objects, and the objects after Kubernetes 1.36.3 has decoded them, set the defaults of its scheme,
 /// and stored them: apiVersion/Kind, the body and the object in each line, with tabs between.
 const DEFAULTED: &[u8] = include_bytes!("defaults/examples.tsv.gz");
@@ -324,7 +346,7 @@ fn defaults_are_those_of_kubernetes() {
         object.insert("apiVersion".to_owned(), json!(api_version));
         object.insert("kind".to_owned(), json!(kind.kind));
         set_defaults(kind, &mut object).unwrap();
-        complete(kind, &mut object);
+        complete_as(kind, &mut object, false);
         let expected: Value = serde_json::from_str(expected).unwrap();
         let found = difference(&Value::Object(object), &expected, "");
         assert_eq!(found, None, "{name} {body}");

@@ -57,7 +57,6 @@ pub(crate) fn create(
     drop(state);
     let revision = object.text("resourceVersion").to_owned();
     prepare(shared, resource, &mut object, how);
-    resource.check_writable()?;
     let generates = object.text("name").is_empty() && !object.text("generateName").is_empty();
     if !generates {
         complete_and_check(resource, &mut object, how)?;
@@ -242,7 +241,7 @@ fn complete_and_check(
     }
     if errors.is_empty() {
         how.warn(resource, object, None);
-        return Ok(());
+        return resource.check_writable();
     }
     Err(ApiError::invalid(
         &resource.kind,

@@ -196,7 +196,9 @@ impl Definitions {
         let now = shared.settings.clock.now().to_string();
         let (mut changed, spec) = (definition.clone(), definition.part("spec"));
         let accepted = |definition: &Object| definition.part("status")["acceptedNames"].clone();
-        if spec["names"] != accepted(&definition) {
+        let is_settled =
+            spec["names"] == accepted(&definition) && is_true(&definition, "NamesAccepted");
+        if !is_settled {
             let group = spec["group"].as_str().unwrap_or_default();
             let (resources, kinds) = used_names(&shared, &mut names, group);
             accept(&mut changed, &resources, &kinds, &now);

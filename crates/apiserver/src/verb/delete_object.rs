@@ -68,8 +68,13 @@ impl Doomed {
         };
         let object = Object::stored(entry.object(&self.resource));
         let options = options(object.text("uid"));
-        // The deletion fails only if another client has deleted or replaced the object first.
-        drop(delete_object(shared, subject, &options, how));
+        // Another client can have deleted or replaced the object first.
+        if let Err(cause) = delete_object(shared, subject, &options, how)
+            && !matches!(cause.code(), 404 | 409)
+        {
+            let (resource, key) = (self.resource.kind.group_resource(), &entry.key);
+            tracing::warn!(%resource, %key, %cause, "failed to delete an object that has to be deleted");
+        }
         Some(self.resource.collection)
     }
 }

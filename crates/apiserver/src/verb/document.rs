@@ -139,10 +139,10 @@ impl Call {
             .unwrap_or_default();
         let mut known = known.split(',').map(str::trim);
         let hash = published.hash.as_str();
-        let is_known = known.any(|known| {
-            let tag = known.trim_start_matches("W/").trim_matches('"');
-            known == "*" || tag == hash
-        });
+        let etag = format!("\"{hash}\"");
+        let is_known = known.any(|known| known == "*" || known.trim_start_matches("W/") == etag);
+        // The document of version 2 has one URL.
+        let is_versioned = !matches!(self.destination, Destination::OpenApiV2);
         let reply = if is_known {
             Reply::empty(StatusCode::NOT_MODIFIED)
         } else {
@@ -151,7 +151,7 @@ impl Call {
         Reply {
             keep: Some(Keep {
                 hash: hash.to_owned(),
-                is_final: self.query.text("hash") == Some(hash),
+                is_final: is_versioned && self.query.text("hash") == Some(hash),
             }),
             ..reply
         }

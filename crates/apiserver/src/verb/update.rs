@@ -51,7 +51,6 @@ pub(crate) fn change(
     loop {
         let (entry, old) = subject.newest(shared)?;
         let mut sent = compute(&old)?;
-        resource.check_writable()?;
         (resource.strategy.hooks.prepare)(&mut sent);
         resource.complete(&mut sent);
         check_path(subject, &sent)?;
@@ -66,6 +65,7 @@ pub(crate) fn change(
             service_address::reallocate(state, resource, (&entry, &old), &mut sent, how.origin)?;
         }
         let (new, link) = merge(subject, &old, sent, how)?;
+        resource.check_writable()?;
         let removes = old.is_deleting() && grace_is_over(&old) && is_released(resource, &new);
         if how.dry_run {
             return Ok(not_stored(resource, &entry, &new, link));

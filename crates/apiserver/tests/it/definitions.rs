@@ -363,6 +363,15 @@ async fn a_status_of_another_type_is_rejected_and_an_empty_one_is_repaired() {
         assert_eq!(found["status"]["acceptedNames"]["plural"], "widgets");
         assert_eq!(get(&server, WIDGETS).await.code, 200);
     }
+    let patch = json!({"status": {"conditions": null}});
+    with(&server, "PATCH", &status, &patch).await;
+    assert_eq!(
+        conditions(&server, "widgets.example.com").await,
+        [
+            "NamesAccepted=True NoConflicts",
+            "Established=True InitialNamesAccepted"
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::{os::unix::fs::PermissionsExt, path::PathBuf};
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Namespace, Pod},
+    core::v1::{ConfigMap, Namespace, Pod, ServiceAccount},
 };
 use kube_client::{
     Api, Client, Config,
@@ -164,6 +164,26 @@ async fn a_missing_namespace_is_rejected() {
         ended.err
     );
     assert_eq!(ended.err.lines().count(), 1);
+    server.end_by("-INT").await.with_code(130);
+}
+
+#[tokio::test]
+async fn a_namespace_has_a_service_account_and_the_root_certificate() {
+    let (server, path) = serving("accounts.yaml").await;
+    let client = client(&path).await;
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "new"}})).unwrap();
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
+    for namespace in ["default", "new"] {
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+        accounts.get("default").await.unwrap();
+        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+        let map = maps.get("kube-root-ca.crt").await.unwrap();
+        assert!(map.data.unwrap()["ca.crt"].starts_with("-----BEGIN CERTIFICATE-----"));
+    }
     server.end_by("-INT").await.with_code(130);
 }
 

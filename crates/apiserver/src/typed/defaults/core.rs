@@ -48,20 +48,6 @@ pub(super) fn pod(pod: &mut Members) {
     default_to(spec, "enableServiceLinks", json!(true));
 }
 
-/// Sets both names of the service account, of which `serviceAccount` is the older one (`Convert_v1_PodSpec_To_core_PodSpec`
-/// and its reverse).
-pub(super) fn service_account(spec: &mut Members) {
-    let name = match text(spec, "serviceAccountName") {
-        "" => text(spec, "serviceAccount"),
-        name => name,
-    };
-    if !name.is_empty() {
-        let name = json!(name);
-        spec.insert("serviceAccount".to_owned(), name.clone());
-        spec.insert("serviceAccountName".to_owned(), name);
-    }
-}
-
 /// Copies the quantities of one member to another, if it is absent there.
 fn copy_missing(members: &mut Members, from: &str, to: &str) {
     let Some(Value::Object(found)) = members.get(from).cloned() else {

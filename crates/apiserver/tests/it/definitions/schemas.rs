@@ -5,7 +5,7 @@ use kube_informer_apiserver::{Server, WatchCache};
 use serde_json::{Value, json};
 
 use super::{CRDS, WIDGETS, definition, widget};
-use crate::ask::{Watch, builder, get, get_as, with};
+use crate::ask::{Watch, builder, delete, get, get_as, with};
 
 /// Returns the definition of `widgets` with a schema for `spec`.
 fn with_spec(properties: &Value) -> Value {
@@ -164,6 +164,8 @@ async fn watches_end_with_the_first_object_that_needs_a_conversion_webhook() {
     for uri in [WIDGETS, &format!("{WIDGETS}?resourceVersion=0")] {
         assert_eq!(get_as(&server, uri, metadata).await.code, 500, "{uri}");
     }
+    delete(&server, &format!("{CRDS}/widgets.example.com")).await;
+    assert_eq!(get(&server, &v2).await.code, 404, "it needs no webhook");
 }
 
 #[tokio::test(start_paused = true)]

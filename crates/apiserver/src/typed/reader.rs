@@ -17,6 +17,10 @@ use crate::field_validation::Wrong;
 use crate::go_base64;
 use crate::go_time::GoTime;
 
+/// A name that `serde_json` reserves for itself: an object with it can't be parsed again, so it is an unknown field
+/// everywhere.
+const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
 /// Deserializes a value of a type, and records what is wrong with it.
 ///
 /// A value of a wrong type is read as it is.
@@ -115,6 +119,7 @@ impl<'a> Reader<'a> {
 
     fn find(&self, name: &str) -> Member {
         match self.target {
+            _ if name == RAW_VALUE => Member::Unknown,
             Target::Struct(id) => of_struct(id, name),
             Target::Map(value_type) => Member::Known(value_type),
             Target::Custom if name == "metadata" => Member::Known(ValueType::metadata()),
@@ -152,7 +157,7 @@ impl<'a> Reader<'a> {
                     }
                     Member::Unknown => {
                         trail.complain(Wrong::Unknown);
-                        let value = if trail.mode == Mode::WithUnknown {
+                        let value = if trail.mode == Mode::WithUnknown && name != RAW_VALUE {
                             read(ValueType::Anything, trail)?
                         } else {
                             map.next_value::<IgnoredAny>().map(|_| Value::Null)?

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::presence::complete_as;
 use super::*;
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::{Kind, Kinds, Scope};
 
 /// Returns what a server stores of a body, or the fault, as `{"value": …, "complaints": …}` or `{"fault": …}`.
 fn outcome(kind: &Kind, body: &str) -> Value {
@@ -325,6 +325,23 @@ fn a_pod_has_both_names_of_its_service_account() {
         let spec = &object["spec"]["template"]["spec"];
         let names = ["serviceAccountName", "serviceAccount"].map(|name| &spec[name]);
         assert_eq!(names, expected, "{sent}");
+    }
+}
+
+#[test]
+fn a_name_that_can_not_be_parsed_again_is_an_unknown_field() {
+    let kinds = Kinds::builtin();
+    let labels = r#"{"metadata":{"labels":{"$serde_json::private::RawValue":"x","a":"b"}}}"#;
+    let kind = kinds.by_kind("v1", "ConfigMap").unwrap();
+    let custom = Kind::custom("example.com", "v1", "Widget", "widgets", Scope::Namespaced);
+    for kind in [kind, &custom] {
+        let decoded = read(labels.as_bytes(), ValueType::of(kind)).unwrap();
+        let text = decoded.value.to_string();
+        assert_eq!(
+            text, r#"{"metadata":{"labels":{"a":"b"}}}"#,
+            "{}",
+            kind.kind
+        );
     }
 }
 

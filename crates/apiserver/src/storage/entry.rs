@@ -22,7 +22,7 @@ use crate::resource::Resource;
 use crate::schema::Model;
 use crate::selector::{Fields, Labels, Selectable};
 use crate::status::ApiError;
-use crate::typed::{self, Ordered, ValueType};
+use crate::typed::{Ordered, ValueType};
 
 use super::raw_members::raw_members;
 
@@ -209,7 +209,7 @@ impl Entry {
             return Ok(Entry::new(resource, key.into(), &object, revision));
         }
         // An earlier version can have stored fewer members.
-        typed::complete(&resource.kind, &mut object);
+        crate::typed::complete(&resource.kind, &mut object);
         let upgraded = conversion::upgraded(&resource.kind, &object);
         let object = upgraded.as_ref().unwrap_or(&object);
         let restored = Entry::written(

@@ -3,7 +3,7 @@
 //! Guarantees: [`Revisions::changed`] returns an error if two different changes have the same revision.
 //! [`Revisions::started`] returns an error if a server process starts at a lower revision than a client has
 //! received from an earlier server process. [`Revisions::find_gap`] returns an error if no client has received the
-//! change of a revision.
+//! change of a revision, or if a watch ended early for no reason.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,7 +33,8 @@ pub(crate) struct Revisions {
 #[derive(Debug)]
 pub(crate) struct Missed {
     pub(crate) range: RangeInclusive<u64>,
-    /// The definition whose change ended the watch, if the watch was complete up to this change.
+    /// The definition whose change ended the watch, unless a restart of the server ended it. The watch was complete
+    /// up to this change.
     ///
     /// Nothing is missed before the definition's first change in `range`.
     pub(crate) until: Option<Key>,
@@ -96,7 +97,8 @@ impl Revisions {
     /// call has checked.
     ///
     /// # Errors
-    /// Returns an error if no client has received the change of a revision.
+    /// Returns an error if no client has received the change of a revision, or if a definition did not change although
+    /// a watcher reports that this has ended its watch.
     pub(crate) fn find_gap(&mut self, last: u64) -> Result<usize> {
         let is_missed = |revision| self.missed.iter().any(|it| self.is_missed(revision, it));
         let covered = (self.checked + 1..=last).filter(|revision| !is_missed(*revision));
@@ -104,13 +106,37 @@ impl Revisions {
         for revision in covered {
             ensure!(
                 self.changes.contains_key(&revision),
-                "no watcher received revision {revision}"
+                "the watches did not receive revision {revision}"
             );
             count += 1;
+        }
+        for missed in self.missed.iter().filter(|it| *it.range.end() <= last) {
+            self.check_reason(missed)?;
         }
         self.checked = self.checked.max(last);
         self.missed.retain(|missed| *missed.range.end() > last);
         Ok(count)
+    }
+
+    /// Checks that the definition that ended a watch has changed.
+    ///
+    /// Does not check this if another watcher, perhaps that of the definitions, may have missed the change at a restart.
+    fn check_reason(&self, missed: &Missed) -> Result<()> {
+        let Some(definition) = &missed.until else {
+            return Ok(());
+        };
+        let range = &missed.range;
+        let mut changes = self.changes.range(range.clone());
+        let restarts = self.missed.iter().filter(|other| other.until.is_none());
+        let mut restarts = restarts.map(|other| &other.range);
+        ensure!(
+            changes.any(|(_, (key, _))| key == definition)
+                || restarts.any(|it| it.start() <= range.end() && range.start() <= it.end()),
+            "a watch from {} was refused as too old, although {definition} did not change up to {}",
+            range.start() - 1,
+            range.end()
+        );
+        Ok(())
     }
 
     /// Returns the number of times that an object of a kind was created again after its deletion.
@@ -183,6 +209,27 @@ mod tests {
         assert!(revisions.find_gap(9).is_err());
         revisions.changed(9, &change("b", 1)).unwrap();
         assert_eq!(revisions.find_gap(11).unwrap(), 0);
+    }
+
+    #[test]
+    fn only_a_change_of_its_definition_or_a_restart_ends_a_watch() {
+        let definition = change("b", 1);
+        let ended = |other: RangeInclusive<u64>| {
+            let mut revisions = Revisions::default();
+            revisions.changed(1, &change("a", 1)).unwrap();
+            revisions.changed(2, &definition).unwrap();
+            revisions.changed(3, &change("a", 2)).unwrap();
+            for (range, until) in [(other, None), (3..=3, Some(definition.0.clone()))] {
+                revisions.missed(Missed { range, until });
+            }
+            revisions
+        };
+        assert!(ended(0..=2).find_gap(3).is_err());
+        assert_eq!(ended(0..=2).find_gap(2).unwrap(), 0, "it can still come");
+        assert!(ended(0..=3).find_gap(3).is_ok());
+        let mut changed = ended(0..=2);
+        changed.missed[1].range = 2..=3;
+        assert!(changed.find_gap(3).is_ok());
     }
 
     #[test]

@@ -74,7 +74,8 @@ impl Watcher {
     /// - the watch delivers a change twice or out of order, or another client received a different change at
     ///   the same revision;
     /// - an event is invalid;
-    /// - an event has the type `ERROR`, unless it is the first event of a watch and has status 410;
+    /// - an event has the type `ERROR`, unless it has status 410 and is the first event of the first watch in this
+    ///   server process, or of a watch of a custom kind;
     /// - after status 410, the new list is invalid or not newer than the last event;
     /// - after status 410, [`Self::check`] finds a missed change.
     pub(crate) async fn follow(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<()> {
@@ -85,9 +86,9 @@ impl Watcher {
     }
 
     async fn watch(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<()> {
+        // Whether this server process has neither sent all events since `self.last` nor a list.
         let mut resumes = true;
-        // Whether the last watch has ended with a change of the kind's definition, and not with the server.
-        let mut is_complete = false;
+        let is_custom = CUSTOM.contains(&self.kind);
         let mut redefined = notes.redefined.subscribe();
         loop {
             redefined.mark_unchanged();
@@ -106,29 +107,32 @@ impl Watcher {
             };
             let mut lines = lines.lines();
             let mut is_first = true;
-            let was_complete = std::mem::take(&mut is_complete);
             loop {
                 let line = match lines.next().await {
                     Some(Ok(line)) => line,
                     // The watch of a custom kind ends when its definition changes.
-                    None => {
-                        is_complete = CUSTOM.contains(&self.kind);
+                    None if is_custom => {
+                        resumes = false;
                         break;
                     }
-                    Some(Err(_)) => return Ok(()),
+                    None | Some(Err(_)) => return Ok(()),
                 };
                 // A partial line is not an event.
                 let Ok(event) = serde_json::from_str::<Value>(&line) else {
                     return Ok(());
                 };
                 if event["type"] == "ERROR" {
+                    let is_old = event["object"]["code"] == 410 && (resumes || is_custom);
                     ensure!(
-                        is_first && event["object"]["code"] == 410,
+                        is_first && is_old,
                         "a watch from {} ended with {event}",
                         self.last
                     );
-                    if !self.relist(client, notes, was_complete).await? {
-                        return Ok(());
+                    match self.relist(client, notes, resumes).await? {
+                        Answer::Lost => return Ok(()),
+                        // The definition was deleted after the watch request.
+                        Answer::NotFound => {}
+                        Answer::Found(()) => resumes = false,
                     }
                     break;
                 }
@@ -144,7 +148,6 @@ impl Watcher {
                 }
                 self.hear(&event, notes)?;
             }
-            resumes = false;
         }
     }
 
@@ -185,21 +188,20 @@ impl Watcher {
         Ok(())
     }
 
-    /// Sends a list request, and returns whether the server responded. The next watch starts from the
-    /// revision of the received list.
+    /// Sends a list request. The next watch starts from the revision of the received list.
     ///
-    /// `was_complete` is whether the watch has received all events up to a change of the kind's definition.
+    /// `resumes` is whether a restart of the server can be the reason for the list. Otherwise, the reason must be a
+    /// change of the kind's definition, and the watcher has received all events up to this change.
     async fn relist(
         &mut self,
         client: &Client,
         notes: &Arc<Notes>,
-        was_complete: bool,
-    ) -> Result<bool> {
+        resumes: bool,
+    ) -> Result<Answer<()>> {
         // Events that it has not received by now are lost.
         let list = match list(client, self.kind).await? {
-            Answer::Lost => return Ok(false),
-            // The definition was deleted after the watch request.
-            Answer::NotFound => return Ok(true),
+            Answer::Lost => return Ok(Answer::Lost),
+            Answer::NotFound => return Ok(Answer::NotFound),
             Answer::Found((_, list)) => list,
         };
         ensure!(
@@ -212,12 +214,12 @@ impl Watcher {
         let mut revisions = notes.revisions.lock();
         revisions.missed(Missed {
             range: self.last + 1..=list,
-            until: was_complete.then(|| Key::of_definition(self.kind)),
+            until: (!resumes).then(|| Key::of_definition(self.kind)),
         });
         revisions.told(list);
         (self.begun, self.last) = (list, list);
         self.told.clear();
-        Ok(true)
+        Ok(Answer::Found(()))
     }
 
     /// Checks that the watcher has received each change of its kind that any client has received.

@@ -22,10 +22,12 @@ pub(crate) const FILE: &str = "objects.redb";
 
 /// Returns the stored definitions, without `apiVersion` and `kind`.
 ///
+/// The copy of the file is in `directory`, so it is kept with the directory after an error.
+///
 /// # Errors
 /// Returns an error if `directory` is not a data directory of this server.
 pub(crate) fn definitions(directory: &Path) -> Result<Vec<Value>> {
-    let copy = directory.with_extension("copy");
+    let copy = directory.join("copy.redb");
     std::fs::copy(directory.join(FILE), &copy)?;
     let database = Database::open(&copy)?;
     let transaction = database.begin_read()?;

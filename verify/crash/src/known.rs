@@ -44,6 +44,12 @@ impl Known {
         self.0.get(key)?.acknowledged
     }
 
+    /// Returns whether the response to a write of an object has not been received.
+    pub(crate) fn is_pending(&self, key: &Key) -> bool {
+        let history = self.0.get(key);
+        history.is_some_and(|history| history.open != Open::Nothing)
+    }
+
     /// Records a write before it is sent; `value` is `None` for a deletion.
     pub(crate) fn tried(&mut self, key: &Key, value: Option<u64>) {
         self.0.entry(key.clone()).or_default().open = value.map_or(Open::Gone, Open::Value);
@@ -65,7 +71,8 @@ impl Known {
 
     /// Compares the expected states with the `stored` objects, and records the stored states as acknowledged.
     ///
-    /// Returns the number of pending writes that the server has stored.
+    /// Returns the number of pending writes that the server has stored. Does not count the server's own later writes,
+    /// which keep the number in an object.
     ///
     /// # Errors
     /// Returns an error if an acknowledged state is missing, or if an unexpected state is stored.
@@ -89,7 +96,8 @@ impl Known {
                 history.acknowledged,
                 history.open
             );
-            took_place += usize::from(!is_acknowledged);
+            let value = |state: Option<(u64, u64)>| state.map(|(value, _)| value);
+            took_place += usize::from(value(seen) != value(history.acknowledged));
             *history = History {
                 acknowledged: seen,
                 open: Open::Nothing,
@@ -177,6 +185,11 @@ mod tests {
         for stored in [vec![], vec![seen("a", 2, 5)], vec![seen("a", 3, 6)]] {
             assert!(update().compare(&stored).is_err(), "{stored:?}");
         }
+        assert_eq!(
+            known(Open::Value(1)).compare(&[seen("a", 1, 6)]).unwrap(),
+            0,
+            "the server has written the status"
+        );
         let deletion = || known(Open::Gone);
         assert_eq!(deletion().compare(&[seen("a", 1, 5)]).unwrap(), 0);
         let mut gone = deletion();

@@ -12,6 +12,7 @@ use redb::{Database, ReadableTable, Table};
 use serde_json::{Value, json};
 
 use crate::{
+    definition::check,
     file::{ABOUT, FILE, OBJECTS, object_of},
     known::Known,
     object::{CUSTOM, KINDS, Key},
@@ -25,15 +26,36 @@ bugs! {
         GapInWatch: "a watch that resumes after the first event",
         DeletionUntold: "a watch that delivers no deletion",
         DefinitionForgotten: "a start without a definition that was stored",
-        StatusUnfinished: "a start that leaves a definition without its conditions",
+        StoredVersionsForgotten: "a start without the stored versions of a definition",
+        VersionChanged: "a start that serves a version of a definition although it must not, or the reverse",
         ObjectsReturn: "a deletion of a definition that leaves an object, which a new definition serves again",
     }
 }
 
+/// Name of the object that [`Bug::ObjectsReturn`] adds.
+const RETURNED: &str = "returned-object";
+
 impl Bug {
+    /// Returns a part of the error message of the check that must detect this bug.
+    pub(crate) fn symptom(self) -> &'static str {
+        match self {
+            Self::AcknowledgedTooEarly | Self::DefinitionForgotten => {
+                "is None, but was acknowledged as"
+            }
+            Self::HalfStored => "is stored partially",
+            Self::RevisionForgotten => "a server started at revision",
+            Self::GapInWatch => "did not receive revision",
+            Self::DeletionUntold => "the watches did not receive revision",
+            Self::StoredVersionsForgotten => "is incomplete",
+            Self::VersionChanged => "the kinds of v2 are",
+            Self::ObjectsReturn => RETURNED,
+        }
+    }
+
     /// Changes a stopped server's data directory to the content that a server with this bug would have left.
     ///
-    /// Changes nothing for `GapInWatch` and `DeletionUntold`, which the watcher simulates.
+    /// Changes nothing for `GapInWatch` and `DeletionUntold`, which the watcher simulates. Also changes nothing that
+    /// a pending write or its completion at the next start can hide or repair, so only [`Self::symptom`] follows.
     ///
     /// # Errors
     /// Returns an error if `directory` is not a data directory of this server.
@@ -45,12 +67,23 @@ impl Bug {
         let transaction = database.begin_write()?;
         {
             let mut rows = Rows(transaction.open_table(OBJECTS)?);
+            let is_settled = |key: &Key| !known.is_pending(key);
             let newest = known.newest().ok().map(|(key, _)| key);
-            let is_defined = |kind: &usize| known.state(&Key::of_definition(*kind)).is_some();
+            let newest = newest.filter(is_settled);
+            let definitions = CUSTOM.map(Key::of_definition);
+            let is_defined = |key: &Key| known.state(key).is_some();
+            let defined = definitions
+                .clone()
+                .filter(|key| is_settled(key) && is_defined(key));
             match self {
                 Self::RevisionForgotten => {
-                    let mut about = transaction.open_table(ABOUT)?;
-                    about.insert("revision", highest(&rows.0)?)?;
+                    let stored = definitions.filter_map(|key| rows.read(&key).transpose());
+                    let stored: Vec<Value> = stored.collect::<Result<_>>()?;
+                    // The completion of a definition would add revisions.
+                    if stored.iter().all(|definition| check(definition).is_ok()) {
+                        let mut about = transaction.open_table(ABOUT)?;
+                        about.insert("revision", highest(&rows.0)?)?;
+                    }
                 }
                 Self::AcknowledgedTooEarly => rows.change(newest, |_| None)?,
                 Self::HalfStored => rows.change(newest, |mut object| {
@@ -59,20 +92,23 @@ impl Bug {
                     *padding = json!(format!("x{}", padding.as_str()?));
                     Some(object)
                 })?,
-                Self::DefinitionForgotten => {
-                    let defined = CUSTOM.filter(is_defined).map(Key::of_definition);
-                    rows.change(defined, |_| None)?;
-                }
-                Self::StatusUnfinished => {
-                    let defined = CUSTOM.filter(is_defined).map(Key::of_definition);
-                    rows.change(defined, |mut definition| {
-                        definition["status"]["conditions"] = json!([]);
-                        Some(definition)
-                    })?;
-                }
+                Self::DefinitionForgotten => rows.change(defined, |_| None)?,
+                Self::StoredVersionsForgotten => rows.change(defined, |mut definition| {
+                    definition["status"]["storedVersions"] = json!([]);
+                    Some(definition)
+                })?,
+                Self::VersionChanged => rows.change(defined, |mut definition| {
+                    let is_served = &mut definition["spec"]["versions"][1]["served"];
+                    *is_served = json!(!is_served.as_bool()?);
+                    Some(definition)
+                })?,
                 Self::ObjectsReturn => {
-                    for kind in CUSTOM.filter(|kind| !is_defined(kind)) {
-                        let name = "left".to_owned();
+                    let is_undefined = |kind: &usize| {
+                        let key = Key::of_definition(*kind);
+                        is_settled(&key) && !is_defined(&key)
+                    };
+                    for kind in CUSTOM.filter(is_undefined) {
+                        let name = RETURNED.to_owned();
                         rows.insert(&Key { kind, name })?;
                     }
                 }
@@ -88,6 +124,13 @@ impl Bug {
 struct Rows<'a>(Table<'a, (&'static str, &'static str), (u32, u32, &'static [u8])>);
 
 impl Rows<'_> {
+    /// Returns a stored object.
+    fn read(&self, key: &Key) -> Result<Option<Value>> {
+        let (collection, place) = place(key);
+        let row = self.0.get((collection, &*place))?;
+        row.map(|row| object_of(row.value().2)).transpose()
+    }
+
     /// Replaces stored objects by the results of `change`, or removes them if the result is `None`.
     ///
     /// Skips objects that are not stored.
@@ -111,7 +154,7 @@ impl Rows<'_> {
     fn insert(&mut self, key: &Key) -> Result<()> {
         let mut object = key.object(1, 1);
         object["metadata"]["resourceVersion"] = json!("1");
-        object["metadata"]["uid"] = json!("left");
+        object["metadata"]["uid"] = json!(RETURNED);
         self.store(key, &object)
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Entry, EventType, FRAMES_KEPT, LOG_AGE, Shape, Storage, TableShape};
+use super::{Entry, EventType, FRAMES_KEPT, LOG_AGE, OBJECT_BYTES_MAX, Shape, Storage, TableShape};
 use crate::kinds::Kinds;
 use crate::negotiate::{Encoding, IncludeObject};
 use crate::resource::{CollectionId, Registry, Resource};
@@ -165,6 +165,30 @@ fn another_revision_changes_nothing_but_the_revision() {
         (later.labels.get("l"), later.fields),
         (Some("v"), entry.fields)
     );
+}
+
+#[test]
+fn characters_that_go_escapes_do_not_make_an_object_too_large() {
+    let resource = pods();
+    let entry = |text: &str, count: usize| {
+        let object = json!({"metadata": {"name": "a"}, "data": text.repeat(count)});
+        Entry::new(&resource, "a".into(), object.as_object().unwrap(), 1)
+    };
+    for (text, bytes) in [("<", 1), ("&", 1), ("\u{2028}", 3), ("a", 1)] {
+        assert!(!entry(text, (OBJECT_BYTES_MAX - 1_000) / bytes).is_too_large());
+        assert!(entry(text, OBJECT_BYTES_MAX / bytes + 1).is_too_large());
+    }
+}
+
+#[cfg(feature = "persistence")]
+#[test]
+fn an_object_of_an_earlier_version_gets_the_members_of_this_one() {
+    let resource = pods();
+    let metadata = r#""metadata":{"name":"a","resourceVersion":"5"}"#;
+    let members = format!(r#"{metadata},"spec":{{"serviceAccountName":"b"}}"#);
+    let restored = Entry::restored(&resource, "a", members.as_bytes(), 11..metadata.len());
+    let object = restored.unwrap().object(&resource);
+    assert_eq!(object["spec"]["serviceAccount"], "b");
 }
 
 #[test]

@@ -201,3 +201,29 @@ impl Cidr {
         is_same && Cidr { address, bits }.first() == self.first()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_block_of_the_stored_policy_is_not_validated_again() {
+        let policy = |blocks: &[&str]| {
+            let peers = blocks.iter().map(|cidr| json!({"ipBlock": {"cidr": cidr}}));
+            let peers: Vec<_> = peers.chain([json!({"podSelector": {}})]).collect();
+            let policy = json!({"spec": {"ingress": [{"from": peers}]}});
+            Object::stored(policy.as_object().cloned().unwrap_or_default())
+        };
+        let errors = |old: &[&str], new: &[&str]| {
+            let mut report = Report::default();
+            check(&policy(new), Some(&policy(old)), &mut report);
+            report.into_errors().len()
+        };
+        assert_eq!(errors(&["010.0.0.0/8"], &["010.0.0.0/8"]), 0);
+        assert_eq!(errors(&["010.0.0.0/8"], &["010.0.0.0/8", "x"]), 1);
+        assert_eq!(errors(&["10.0.0.0/8"], &["010.0.0.0/8"]), 1);
+        assert_eq!(errors(&[], &[""]), 1, "a peer without a block allows none");
+    }
+}

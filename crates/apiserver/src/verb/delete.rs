@@ -25,5 +25,7 @@ pub(crate) fn delete(
     if definitions.is_some_and(|it| it.collection == subject.resource.collection) {
         return definition::delete(shared, subject, options, how);
     }
+    let (entry, _) = subject.newest(shared)?;
+    entry.check_readable(subject.resource)?;
     delete_object(shared, subject, options, how)
 }

@@ -50,6 +50,7 @@ pub(crate) fn change(
     let resource = subject.resource;
     loop {
         let (entry, old) = subject.newest(shared)?;
+        entry.check_readable(resource)?;
         let mut sent = compute(&old)?;
         (resource.strategy.hooks.prepare)(&mut sent);
         resource.complete(&mut sent);

@@ -123,10 +123,14 @@ impl Subject<'_> {
             .get(self.resource.collection, &self.key())
             .cloned();
         drop(state);
-        self.parsed(entry)
+        let (entry, object) = self.parsed(entry)?;
+        entry.check_readable(self.resource)?;
+        Ok((entry, object))
     }
 
     /// Returns the newest accepted state of the object, durable or not, as the base of a write.
+    ///
+    /// Does not check that the object can be read without a webhook: the server itself deletes objects that can't.
     pub(crate) fn newest(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
         let state = shared.lock();
         let entry = state.newest(self.resource.collection, &self.key()).cloned();
@@ -136,7 +140,6 @@ impl Subject<'_> {
 
     fn parsed(&self, entry: Option<Arc<Entry>>) -> Result<(Arc<Entry>, Object), ApiError> {
         let entry = entry.ok_or_else(|| self.not_found())?;
-        entry.check_readable(self.resource)?;
         let object = Object::stored(entry.object(self.resource));
         Ok((entry, object))
     }

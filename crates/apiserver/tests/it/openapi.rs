@@ -88,6 +88,11 @@ async fn a_url_with_the_hash_of_its_document_is_final() {
     let known = send(&server, conditional.body(Full::default()).unwrap()).await;
     assert_eq!((known.code, known.text.as_str()), (304, ""));
     assert_eq!(url_of().await, url, "the hash of an unchanged document");
+
+    let document = get(&server, "/openapi/v2").await;
+    let hash = document.headers["etag"].to_str().unwrap().trim_matches('"');
+    let again = get(&server, &format!("/openapi/v2?hash={hash}")).await;
+    assert_eq!(again.headers["cache-control"], "no-cache, private");
 }
 
 #[tokio::test(start_paused = true)]

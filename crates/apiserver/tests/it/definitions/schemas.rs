@@ -144,10 +144,7 @@ fn two_versions() -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn watches_end_with_the_first_object_that_needs_a_conversion_webhook() {
-    let mut definition = two_versions();
-    definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
-        "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1"}}});
-    let server = builder().crd(definition).build();
+    let server = builder().crd(with_webhook(two_versions())).build();
     let v2 = WIDGETS.replace("/v1/", "/v2/");
     let mut of_v1 = Watch::open(&server, &format!("{WIDGETS}?watch=1")).await;
     let mut of_v2 = Watch::open(&server, &format!("{v2}?watch=1")).await;
@@ -164,8 +161,82 @@ async fn watches_end_with_the_first_object_that_needs_a_conversion_webhook() {
     for uri in [WIDGETS, &format!("{WIDGETS}?resourceVersion=0")] {
         assert_eq!(get_as(&server, uri, metadata).await.code, 500, "{uri}");
     }
-    delete(&server, &format!("{CRDS}/widgets.example.com")).await;
-    assert_eq!(get(&server, &v2).await.code, 404, "it needs no webhook");
+}
+
+/// Gives a definition a conversion webhook.
+fn with_webhook(mut definition: Value) -> Value {
+    definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1"}}});
+    definition
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletions_of_all_objects_need_no_conversion_webhook() {
+    // The stored version is the first one, the last one, or one that is not served any more.
+    for stored in [0, 2, 1] {
+        let mut definition = with_webhook(two_versions());
+        let versions = definition["spec"]["versions"].as_array_mut().unwrap();
+        let mut third = versions[0].clone();
+        third["name"] = json!("v3");
+        versions.push(third);
+        for (at, version) in versions.iter_mut().enumerate() {
+            version["storage"] = json!(at == stored);
+        }
+        let api_version = format!("example.com/v{}", stored + 1);
+        let server = builder().crd(definition).build();
+        server
+            .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}))
+            .unwrap();
+        for namespace in ["a", "default"] {
+            let metadata = json!({"name": "x", "namespace": namespace});
+            let widget = json!({"apiVersion": api_version, "kind": "Widget", "metadata": metadata});
+            server.create(widget).unwrap();
+        }
+        let path = format!("{CRDS}/widgets.example.com");
+        if stored == 1 {
+            let at = "/spec/versions/1/served";
+            let change = json!([{"op": "replace", "path": at, "value": false}]);
+            assert_eq!(with(&server, "PATCH", &path, &change).await.code, 200);
+        }
+        delete(&server, "/api/v1/namespaces/a").await;
+        let namespace = get(&server, "/api/v1/namespaces/a").await;
+        assert_eq!(namespace.code, 404, "stored {stored}: {}", namespace.text);
+        delete(&server, &path).await;
+        let left = get(&server, &path).await;
+        assert_eq!(left.code, 404, "stored {stored}: {}", left.text);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_of_all_objects_keeps_the_fields_of_those_that_stay() {
+    for stored in ["v1", "v2"] {
+        let mut definition = two_versions();
+        let other = if stored == "v1" { "v2" } else { "v1" };
+        definition["spec"]["versions"][0]["name"] = json!(other);
+        definition["spec"]["versions"][1]["name"] = json!(stored);
+        let server = builder().crd(definition).build();
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}});
+        server.create(namespace).unwrap();
+        let mut widget = widget_with("x", &json!({"shape": "flat"}));
+        widget["apiVersion"] = json!(format!("example.com/{stored}"));
+        widget["metadata"]["namespace"] = json!("a");
+        widget["metadata"]["finalizers"] = json!(["example.com/stay"]);
+        server.create(widget).unwrap();
+        let path = format!("/apis/example.com/{stored}/namespaces/a/widgets/x");
+        for deleted in [
+            "/api/v1/namespaces/a".to_owned(),
+            format!("{CRDS}/widgets.example.com"),
+        ] {
+            delete(&server, &deleted).await;
+            let found = get(&server, &path).await.json;
+            assert!(found["metadata"]["deletionTimestamp"].is_string());
+            assert_eq!(
+                found["spec"],
+                json!({"shape": "flat"}),
+                "{stored} {deleted}"
+            );
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,5 @@
-//! `cargo xtask kinds`: generates the tables of kinds, fields, printer columns, internal types and protobuf
-//! messages of Kubernetes. The embedded server uses the first four. The protobuf decoder and encoder use the table
-//! of messages.
+//! `cargo xtask kinds`: generates the tables of kinds, printer columns, internal types and messages of Kubernetes. The
+//! embedded server uses all of them. The protobuf decoder and encoder use the table of messages.
 //!
 //! The tables depend only on Go modules whose versions are fixed in this module, so they are the same on
 //! every machine. All tables describe one Kubernetes release. The table of messages also contains the
@@ -14,7 +13,7 @@ mod columns;
 mod corpus;
 mod discovery;
 mod internal;
-mod schema;
+mod openapi;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,9 +42,6 @@ const LATER_TYPES_VERSION: &str = "v0.37.2";
 /// Path of the generated table of kinds, relative to the root of the workspace.
 const TABLE: &str = "crates/apiserver/src/kinds/v1_36.tsv";
 
-/// Path of the generated table of fields, relative to the root of the workspace.
-const SCHEMA: &str = "crates/apiserver/src/kinds/schema_v1_36.tsv";
-
 /// Path in the workspace of the generated table of internal types.
 const INTERNAL: &str = "crates/apiserver/src/strategy/internal/v1_36.tsv";
 
@@ -71,15 +67,13 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let module = download(MODULE)?;
     let folder = module.join("api/discovery");
     let table = table(&Documents { folder })?;
-    let swagger = module.join("api/openapi-spec/swagger.json");
-    let swagger = std::fs::read_to_string(&swagger)
-        .with_context(|| format!("can't read {}", swagger.display()))?;
-    let schema = schema::table(MODULE, &swagger, &kinds_of(&table))?;
+    let document = openapi::Document::read(&module)?;
+    let described = document.kinds(&kinds_of(&table))?;
     let internal = internal_types(&module)?;
     let sources = sources_of(TYPES_VERSION)?;
     let later = sources_of(LATER_TYPES_VERSION)?;
     let versions = [TYPES_VERSION, LATER_TYPES_VERSION];
-    let wire = wire::table(versions, [&sources, &later], &schema)?;
+    let wire = wire::table(versions, [&sources, &later], &document, &described)?;
     let apiserver = download(&format!("k8s.io/apiserver@{TYPES_VERSION}"))?;
     let modules = columns::Modules {
         kubernetes: &module,
@@ -90,9 +84,8 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let kind_names = kind_names.iter().filter_map(|kind| kind.rsplit('/').next());
     let kind_names = kind_names.map(str::to_owned).collect();
     let columns = columns::table(MODULE, &modules, &kind_names)?;
-    let pairs = corpus::lines(&sources, &schema)?;
+    let pairs = corpus::lines(&sources, described.values().flatten())?;
     apply(mode, root, TABLE, &table)?;
-    apply(mode, root, SCHEMA, &schema)?;
     apply(mode, root, COLUMNS, &columns)?;
     apply(mode, root, WIRE, &wire)?;
     apply(mode, root, INTERNAL, &internal)?;
@@ -102,8 +95,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     }
     let kinds = rows(&table).count();
     let heads = |table| rows(table).filter(|row| !row.starts_with('\t')).count();
-    let (definitions, messages) = (heads(&schema), heads(&wire));
-    let structs = heads(&internal);
+    let (messages, structs) = (heads(&wire), heads(&internal));
     let described = rows(&columns)
         .filter(|row| !row.starts_with(['\t', '=']))
         .count();
@@ -112,7 +104,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
         Mode::Check => "as in",
     };
     Ok(format!(
-        "{TABLE}: {kinds} kinds {relation} {MODULE}\n{SCHEMA}: {definitions} definitions {relation} {MODULE}\n{COLUMNS}: {described} kinds {relation} {MODULE}\n{WIRE}: {messages} messages {relation} {TYPES_VERSION}\n{INTERNAL}: {structs} types {relation} {MODULE}\n{CORPUS}: {} pairs {relation} {TYPES_VERSION}",
+        "{TABLE}: {kinds} kinds {relation} {MODULE}\n{COLUMNS}: {described} kinds {relation} {MODULE}\n{WIRE}: {messages} messages {relation} {TYPES_VERSION}\n{INTERNAL}: {structs} types {relation} {MODULE}\n{CORPUS}: {} pairs {relation} {TYPES_VERSION}",
         pairs.lines().count()
     ))
 }
@@ -421,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_fields_covers_resources_and_the_kinds_of_their_subresources() {
+    fn resources_and_the_kinds_of_their_subresources_are_described() {
         let kinds: Vec<_> = kinds_of(&table(&Fake).unwrap()).into_iter().collect();
         assert_eq!(
             kinds,

@@ -39,7 +39,7 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Write the tables of kinds, fields and protobuf messages from the pinned Kubernetes modules (needs Go)
+    /// Write the tables of kinds, messages and printer columns from the pinned Kubernetes modules (needs Go)
     Kinds {
         /// Write nothing, and fail if a table is out of date
         #[arg(long)]

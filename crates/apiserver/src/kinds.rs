@@ -12,7 +12,6 @@
 mod deprecation;
 pub(crate) mod priority;
 mod scale;
-pub(crate) mod schema;
 pub(crate) mod version;
 
 use std::fmt;

@@ -16,7 +16,6 @@ use serde_json::{Map, Value};
 
 use crate::conversion::Conversion;
 use crate::decode_error::DecodeError;
-use crate::kinds::schema::{Definition, Schema};
 use crate::kinds::{Kind, Kinds, Scope, version};
 use crate::object::Object;
 use crate::schema::{Model, Undecodable};
@@ -50,7 +49,6 @@ pub(crate) struct Resource {
     /// are stored in this version.
     pub(crate) conversion: Option<Conversion>,
     value_type: OnceLock<ValueType>,
-    definition: OnceLock<Option<&'static Definition>>,
 }
 
 /// The resources that a server serves at one time, with an index for lookups by URL.
@@ -150,16 +148,6 @@ impl Resource {
         typed::complete(&self.kind, object.members_mut());
     }
 
-    /// Returns the type definition for strategic merge patches, or `None` for a custom kind.
-    pub(crate) fn definition(&self) -> Option<&'static Definition> {
-        *self.definition.get_or_init(|| {
-            if self.kind.custom {
-                return None;
-            }
-            Schema::builtin().of_kind(&self.kind.api_version(), &self.kind.kind)
-        })
-    }
-
     /// Prepares an object that a client or the program has sent: removes the members that the kind's
     /// definition does not allow, and sets its defaults.
     ///
@@ -217,7 +205,6 @@ impl Resource {
             model,
             conversion,
             value_type: OnceLock::new(),
-            definition: OnceLock::new(),
         }
     }
 }

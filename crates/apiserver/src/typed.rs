@@ -29,7 +29,7 @@ pub(crate) use defaults::{is_external, set_defaults};
 pub(crate) use go_order::Ordered;
 pub(crate) use presence::{complete, complete_metadata};
 pub(crate) use trail::Fault;
-pub(crate) use value_type::ValueType;
+pub(crate) use value_type::{MergeStrategy, Structure, ValueType};
 
 use reader::Reader;
 use trail::{Mode, Trail};

@@ -23,7 +23,9 @@ pub use de::{Deserializer, Missing, Options, decode, decode_with};
 pub use encode::encode;
 pub use envelope::Envelope;
 pub use error::Error;
-pub use table::{Container, Field, Form, Message, MessageId, Messages, Presence, Type};
+pub use table::{
+    Container, Field, Form, ListType, MapType, Message, MessageId, Messages, Presence, Type,
+};
 pub use wire::{WireError, WireFields, WireValue};
 pub use write::{put_bytes, put_fixed64, put_length, put_varint};
 

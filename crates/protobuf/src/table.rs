@@ -8,7 +8,11 @@
 //! - the table contains every message that a field refers to, and the fields are ordered by number. The order in
 //!   which Go writes them to JSON is available too.
 
+mod field;
+
 use std::{borrow::Cow, collections::BTreeMap, sync::OnceLock};
+
+pub use field::{Container, Field, ListType, MapType, Presence, Type};
 
 /// The messages of Kubernetes 1.36 with the fields that 1.37 adds.
 ///
@@ -40,6 +44,8 @@ pub struct Message {
     pub form: Form,
     /// Whether the message is a kind. The JSON of a kind also has the members `apiVersion` and `kind`.
     pub is_kind: bool,
+    /// Whether server-side apply replaces a value of the message as a whole.
+    pub is_atomic: bool,
     /// The fields in strictly ascending order of number.
     ///
     /// Empty unless `form` is `Object`, `List` or `Either`.
@@ -75,88 +81,12 @@ pub enum Form {
     Time,
 }
 
-/// The definition of one field of a protobuf [`Message`].
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Field {
-    number: u32,
-    /// The field number and, in the lowest three bits, the wire type of values that are not packed.
-    pub(crate) tag: u32,
-    /// Whether Go omits the field from JSON if its value is the integer 0, false or empty.
-    ///
-    /// The usual encoding of each of these values is a single 0 byte.
-    pub(crate) is_omitted_if_0: bool,
-    /// Whether Go omits the field from JSON if its value is 0.0 (floating-point number) or null (nested
-    /// message).
-    ///
-    /// False for all other types, for which [`is_omitted_if_0`](Self::is_omitted_if_0) is set instead.
-    pub(crate) is_omitted_if_null: bool,
-    /// 1 plus the index of the nearest preceding field for which
-    /// [`is_written_if_missing`](Self::is_written_if_missing) returns true; 0 if there is no such field.
-    pub(crate) required_before: u8,
-    /// Name of the field in JSON.
-    pub name: &'static str,
-    /// Whether the field contains one value, a list or a map.
-    pub container: Container,
-    /// Type of the value. For a list or a map, the type of each of its values.
-    pub value: Type,
-    /// The condition under which the field appears in JSON.
-    pub presence: Presence,
-    /// Type of the field in Go, if `container` and `value` do not determine it.
-    go_type: Option<&'static str>,
-}
-
-/// Whether a field contains one value, a list of values, or a map of values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Container {
-    /// One value.
-    One,
-    /// A list.
-    List,
-    /// A map with string keys.
-    Map,
-}
-
-/// Type of a field's value. For a list or a map, the type of each of its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
-    /// A boolean.
-    Bool,
-    /// Bytes, which are a base64 string in JSON.
-    Bytes,
-    /// A floating-point number with 64 bits.
-    Double,
-    /// A signed integer with 32 bits.
-    Int32,
-    /// A signed integer with 64 bits.
-    Int64,
-    /// A UTF-8 string.
-    Text,
-    /// A nested message.
-    Message(MessageId),
-}
-
-/// The condition under which Go writes a field as a member of the message's JSON object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    /// Always written to JSON, with Go's zero value if the protobuf bytes do not contain the field.
-    Always,
-    /// The members of the field's message are written instead of the field, as with `json:",inline"` in Go.
-    Inline,
-    /// Not written if the value is empty, zero or null, as with `omitempty` in Go.
-    Nonzero,
-    /// Always written to JSON, as null if the protobuf bytes do not contain the field.
-    Nullable,
-    /// Written if the bytes contain the field.
-    Sent,
-}
-
 // === impl Messages ===
 
 impl Messages {
     /// Returns the message definitions of Kubernetes 1.36, with the fields that 1.37 adds.
     ///
-    /// The first call parses a table of about 120 kilobytes.
+    /// The first call parses a table of about 150 kilobytes.
     ///
     /// # Panics
     ///
@@ -210,7 +140,7 @@ impl Messages {
 
     /// Returns the type of a field in Go, as error messages of Go show it, such as `[]v1.Container`.
     pub fn go_type(&self, field: &Field) -> Cow<'static, str> {
-        if let Some(own) = field.go_type {
+        if let Some(own) = field.own_go_type() {
             return Cow::Borrowed(own);
         }
         let value = self.go_type_of(field.value);
@@ -223,7 +153,7 @@ impl Messages {
 
     /// Returns the type in Go of each value in a list or a map.
     pub fn go_item_type(&self, field: &Field) -> Cow<'static, str> {
-        let own = field.go_type.and_then(|own| match field.container {
+        let own = field.own_go_type().and_then(|own| match field.container {
             Container::One => None,
             Container::List => own.strip_prefix("[]"),
             Container::Map => Some(own.strip_prefix("map[")?.split_once(']')?.1),
@@ -268,6 +198,8 @@ impl Messages {
                 let mut columns = row.split('\t');
                 let name = columns.next()?;
                 let form = Form::from_cell(columns.next()?)?;
+                let mut columns = columns.peekable();
+                let is_atomic = columns.next_if_eq(&"atomic").is_some();
                 let described = kinds.len();
                 let id = MessageId(u16::try_from(all.len()).ok()?);
                 kinds.extend(columns.map(|kind| (kind, id)));
@@ -275,6 +207,7 @@ impl Messages {
                     name,
                     form,
                     is_kind: kinds.len() > described,
+                    is_atomic,
                     fields: Vec::new(),
                     in_go_order: Vec::new(),
                     by_number: Vec::new(),
@@ -346,6 +279,15 @@ impl Message {
         &self.name[package..]
     }
 
+    /// Returns the name of the message in OpenAPI documents, such as `io.k8s.api.core.v1.Pod`.
+    pub fn openapi_name(&self) -> String {
+        let name = self.name.replace('_', "-");
+        match name.strip_prefix("k8s.io.") {
+            Some(rest) => format!("io.k8s.{rest}"),
+            None => name,
+        }
+    }
+
     /// Returns the name of the type in Go without its package, such as `Pod`.
     pub fn type_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
@@ -396,102 +338,6 @@ impl Form {
             "quantity" => Form::Quantity,
             "time" => Form::Time,
             _ => return None,
-        })
-    }
-}
-
-// === impl Field ===
-
-impl Field {
-    /// Returns the field number, which identifies the field in the bytes of a message.
-    #[inline]
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// Returns whether Go writes the field to JSON even if the bytes do not contain the field.
-    ///
-    /// Also true for an inline field, because Go may write members of its message.
-    #[inline]
-    pub(crate) fn is_written_if_missing(&self) -> bool {
-        match self.presence {
-            Presence::Always | Presence::Inline | Presence::Nullable => true,
-            Presence::Nonzero | Presence::Sent => false,
-        }
-    }
-
-    /// Returns whether JSON contains the members of the field's message in place of the field, as with
-    /// `json:",inline"` in Go.
-    pub fn is_inline(&self) -> bool {
-        self.presence == Presence::Inline
-    }
-
-    /// Returns whether the field is plain, as [`Message::plain_position`] defines it.
-    fn is_plain(&self) -> bool {
-        let is_delimited = self.tag & 7 == 2;
-        (self.container == Container::One || is_delimited) && !self.is_inline()
-    }
-
-    /// Parses the row of a field: `number, name, type, presence`, the type in Go if the type does not determine it,
-    /// and the word `added` if only the next Kubernetes version has the field. Returns `None` if the row is
-    /// malformed or its type is unknown.
-    fn from_row(row: &'static str, ids_by_name: &BTreeMap<&str, MessageId>) -> Option<Field> {
-        let mut columns = row.split('\t');
-        let number: u32 = columns.next()?.parse().ok()?;
-        let name = columns.next()?;
-        let cell = columns.next()?;
-        let presence = match columns.next()? {
-            "always" => Presence::Always,
-            "inline" => Presence::Inline,
-            "nonzero" => Presence::Nonzero,
-            "nullable" => Presence::Nullable,
-            "sent" => Presence::Sent,
-            _ => return None,
-        };
-        let (container, inner) = if let Some(item) = cell.strip_prefix("[]") {
-            (Container::List, item)
-        } else if let Some(member) = cell.strip_prefix("{}") {
-            (Container::Map, member)
-        } else {
-            (Container::One, cell)
-        };
-        let value = Type::from_cell(inner, ids_by_name)?;
-        let wire_type = match value {
-            Type::Bool | Type::Int32 | Type::Int64 if container != Container::Map => 0,
-            Type::Double if container != Container::Map => 1,
-            _ => 2,
-        };
-        let can_be_omitted = presence == Presence::Nonzero && container == Container::One;
-        let is_null_in_another_form = matches!(value, Type::Message(_) | Type::Double);
-        let mut columns = columns.peekable();
-        let go_type = columns.next_if(|word| *word != "added");
-        matches!(columns.next(), None | Some("added")).then_some(Field {
-            number,
-            tag: number << 3 | wire_type,
-            is_omitted_if_0: can_be_omitted && !is_null_in_another_form,
-            is_omitted_if_null: can_be_omitted && is_null_in_another_form,
-            required_before: 0,
-            name,
-            container,
-            value,
-            presence,
-            go_type,
-        })
-    }
-}
-
-// === impl Type ===
-
-impl Type {
-    fn from_cell(cell: &str, ids_by_name: &BTreeMap<&str, MessageId>) -> Option<Type> {
-        Some(match cell {
-            "bool" => Type::Bool,
-            "bytes" => Type::Bytes,
-            "double" => Type::Double,
-            "int32" => Type::Int32,
-            "int64" => Type::Int64,
-            "string" => Type::Text,
-            name => Type::Message(*ids_by_name.get(name)?),
         })
     }
 }

@@ -7,6 +7,8 @@
 //! in [`ROOTS`]. It also contains each message that is the type of a field of another message in the table.
 //! The messages are sorted by name.
 //!
+//! Extensions of fields, such as merge keys, come from the OpenAPI documents; see [`described`].
+//!
 //! The input is the Go modules of two Kubernetes releases. The earlier release determines the served kinds.
 //! The later release adds messages and fields, for clients that use newer types. A message or field of both
 //! releases has the JSON format of the earlier release.
@@ -14,6 +16,7 @@
 //! It is an error if a field is only in the proto file or only in the Go struct. It is also an error if a
 //! type has a method `MarshalJSON` and is not in [`FORMS`].
 
+mod described;
 mod go_source;
 mod proto;
 
@@ -24,6 +27,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use go_source::{GoField, Package};
 use proto::ProtoField;
+
+use super::openapi::Document;
 
 /// Go modules of the served kinds. Version `v0.x.y` belongs to Kubernetes `v1.x.y`.
 pub(super) const MODULES: [&str; 4] = [
@@ -137,35 +142,49 @@ struct Library {
     packages: BTreeMap<String, Package>,
 }
 
+/// A message of the generated table.
+struct Entry {
+    /// Format of the message in JSON, such as `object`.
+    form: &'static str,
+    /// Whether server-side apply replaces the message as a whole.
+    is_atomic: bool,
+    /// The fields of the message; empty for a format without fields, such as `time`.
+    rows: Vec<Row>,
+}
+
 /// Returns the text of the generated table of protobuf messages.
 ///
 /// The first elements of `versions` and `sources` belong to one Kubernetes release. The second elements
-/// belong to a later release, from which the table takes only additional messages and fields. `schema` is the
-/// generated table of fields, which also contains the kinds of each OpenAPI definition.
-pub(super) fn table(versions: [&str; 2], sources: [&Sources; 2], schema: &str) -> Result<String> {
+/// belong to a later release, from which the table takes only additional messages and fields. `document` contains
+/// the OpenAPI definitions of the first release, and `described` the served kinds of these definitions.
+pub(super) fn table(
+    versions: [&str; 2],
+    sources: [&Sources; 2],
+    document: &Document,
+    described: &BTreeMap<&str, BTreeSet<String>>,
+) -> Result<String> {
     let [mut library, mut later] = [Library::default(), Library::default()];
     for (library, sources) in [(&mut library, sources[0]), (&mut later, sources[1])] {
         for (module, folder) in &sources.modules {
             library.read(module, folder)?;
         }
     }
-    library.table(versions, &mut later, &kinds_of(schema))
+    let kinds = kinds_of(described);
+    let mut messages = library.messages(&mut later, &kinds)?;
+    described::add(&mut messages, document, described.keys().copied())?;
+    Ok(text(versions, &messages, &kinds))
 }
 
 /// Returns the kinds that each protobuf message represents, in the form `apiVersion/Kind`, by message name.
 ///
-/// The result contains the messages in [`ROOTS`], and the messages for which `schema` names a kind.
-fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
+/// The result contains the messages in [`ROOTS`], and those of `described`.
+fn kinds_of<'a>(described: &'a BTreeMap<&str, BTreeSet<String>>) -> BTreeMap<String, Vec<&'a str>> {
     let mut kinds: BTreeMap<String, Vec<&str>> = ROOTS
         .map(|(root, kinds)| (message_name(root), kinds.to_vec()))
         .into();
-    for row in super::rows(schema).filter(|row| !row.starts_with('\t')) {
-        let mut columns = row.split('\t');
-        let name = columns.next().unwrap_or(row);
-        let of_kind: Vec<_> = columns.collect();
-        if !of_kind.is_empty() {
-            kinds.insert(message_name(name), of_kind);
-        }
+    for (name, of_name) in described {
+        let of_name = of_name.iter().map(String::as_str).collect();
+        kinds.insert(message_name(name), of_name);
     }
     kinds
 }
@@ -179,16 +198,47 @@ fn message_name(definition: &str) -> String {
     }
 }
 
+/// Returns the OpenAPI definition of a protobuf message, the inverse of [`message_name`].
+fn definition_name(message: &str) -> String {
+    let name = message.replace('_', "-");
+    match name.strip_prefix("k8s.io.") {
+        Some(rest) => format!("io.k8s.{rest}"),
+        None => name,
+    }
+}
+
+/// Returns the text of a table of messages.
+fn text(
+    versions: [&str; 2],
+    messages: &BTreeMap<String, Entry>,
+    kinds: &BTreeMap<String, Vec<&str>>,
+) -> String {
+    let mut table = header(versions);
+    for (name, entry) in messages {
+        let atomic = entry.is_atomic.then_some("atomic");
+        let of_name = kinds.get(name).into_iter().flatten().copied();
+        let head = [name, entry.form].into_iter().chain(atomic).chain(of_name);
+        table.push_str(&head.collect::<Vec<_>>().join("\t"));
+        table.push('\n');
+        for row in &entry.rows {
+            writeln!(table, "\t{}", row.text()).expect("writing to a String does not fail");
+        }
+    }
+    table
+}
+
 fn header([version, later]: [&str; 2]) -> String {
     format!(
-        "# Written by `cargo xtask kinds` from {} at {version} (generated.proto, struct tags); do not edit.\n\
+        "# Written by `cargo xtask kinds` from {} at {version} (generated.proto, struct tags) and the OpenAPI documents of {}; do not edit.\n\
          # With the messages and fields that {later} adds; the last column of such a field is `added`.\n\
-         # A line that starts with a name is a message: its form, and the kinds it describes as apiVersion/Kind; tabs between the columns.\n\
-         # Lines that start with a tab are its fields, in the order in which Go writes them to JSON: number, name in JSON, type, presence, and the Go type if the type does not determine it.\n\
+         # A line that starts with a name is a message: its form, `atomic` if apply replaces it as a whole, and the kinds it describes as apiVersion/Kind; tabs between the columns.\n\
+         # Lines that start with a tab are its fields, in the order in which Go writes them to JSON: number, name in JSON, type, presence, the Go type if the type does not determine it, and words; empty columns at the end are left out.\n\
+         # Words: `required`; `patch=` strategies and `key=` merge key of strategic merge patches; `list=` and `map=` types and list keys of apply; `default=` if it is not the zero value of a field with the presence `always`.\n\
          # Types are a scalar's or a message's name; `[]` before them makes a list, `{{}}` a map from strings.\n\
          # Presence: `always`, with a zero value if need be; `nonzero` values only; as `sent`; `nullable` is null unless sent; `inline` has its members in the parent.\n\
          # Forms: `object`; `list` is the list in its only field; `either` is its second field or, if that is null, the first; others have JSON of their own.\n",
-        MODULES.join(", ")
+        MODULES.join(", "),
+        super::MODULE,
     )
 }
 
@@ -219,34 +269,28 @@ impl Library {
         Ok(())
     }
 
-    fn table(
+    /// Returns the messages of `kinds`, and all messages that these contain.
+    fn messages(
         &mut self,
-        versions: [&str; 2],
         later: &mut Self,
         kinds: &BTreeMap<String, Vec<&str>>,
-    ) -> Result<String> {
-        let mut rows: BTreeMap<String, String> = BTreeMap::new();
+    ) -> Result<BTreeMap<String, Entry>> {
+        let mut messages = BTreeMap::new();
         let mut open: Vec<String> = kinds.keys().cloned().collect();
         while let Some(name) = open.pop() {
-            if rows.contains_key(&name) {
+            if messages.contains_key(&name) {
                 continue;
             }
-            let (form, fields) = self.merged(later, &name).with_context(|| name.clone())?;
-            let mut row = format!("{name}\t{form}");
-            for kind in kinds.get(&name).into_iter().flatten() {
-                write!(row, "\t{kind}").expect("writing to a String does not fail");
-            }
-            row.push('\n');
-            for field in fields {
-                writeln!(row, "\t{}{}", field.cells.join("\t"), field.go_type)
-                    .expect("writing to a String does not fail");
-                open.extend(field.target);
-            }
-            rows.insert(name, row);
+            let (form, rows) = self.merged(later, &name).with_context(|| name.clone())?;
+            open.extend(rows.iter().filter_map(|row| row.target.clone()));
+            let entry = Entry {
+                form,
+                is_atomic: false,
+                rows,
+            };
+            messages.insert(name, entry);
         }
-        let mut table = header(versions);
-        table.extend(rows.into_values());
-        Ok(table)
+        Ok(messages)
     }
 
     /// Returns the JSON format of the message `name`, and one row per field.
@@ -268,8 +312,7 @@ impl Library {
             if let Some(at) = rows.iter().position(|known| known.cells[0] == *number) {
                 next = at + 1;
             } else {
-                row.cells[3].push_str(&std::mem::take(&mut row.go_type));
-                row.cells[3].push_str("\tadded");
+                row.is_added = true;
                 rows.insert(next, row);
                 next += 1;
             }
@@ -341,8 +384,12 @@ impl Library {
 /// `target` is the message type of the field, if any.
 struct Row {
     cells: [String; 4],
-    /// A tab and the type of the field in Go, or empty if the type in the proto file determines it.
+    /// Type of the field in Go, or empty if the type in the proto file determines it.
     go_type: String,
+    /// Extensions of the field in the OpenAPI documents.
+    words: Vec<String>,
+    /// Whether only the later release has the field.
+    is_added: bool,
     target: Option<String>,
 }
 
@@ -364,8 +411,20 @@ impl Row {
         Ok(Row {
             cells,
             go_type: String::new(),
+            words: Vec::new(),
+            is_added: false,
             target,
         })
+    }
+
+    /// Returns the row as a line of the table.
+    fn text(&self) -> String {
+        let mut columns = self.cells.clone().to_vec();
+        columns.push(self.go_type.clone());
+        let added = self.is_added.then(|| "added".to_owned());
+        let words = self.words.iter().cloned().chain(added);
+        columns.push(words.collect::<Vec<_>>().join(" "));
+        columns.join("\t").trim_end_matches('\t').to_owned()
     }
 
     /// Sets the type in Go of a field of the message `name`, whose struct has the fields `tags`.
@@ -379,7 +438,7 @@ impl Row {
         let own = name.rsplit('.').nth(1).unwrap_or_default();
         let shown = package.type_of(own, &tags[&number.parse()?])?;
         if presence != "inline" && shown != expected_go_type(value) {
-            self.go_type = format!("\t{shown}");
+            self.go_type = shown;
         }
         Ok(())
     }

@@ -210,26 +210,3 @@ fn every_writable_kind_has_a_message() {
         .collect();
     assert_eq!(missing, [""; 0]);
 }
-
-#[test]
-fn field_names_match_the_schema_table() {
-    let messages = Messages::v1_36();
-    let schema = schema::Schema::builtin();
-    for (kind, id) in messages.kinds() {
-        let (api_version, kind) = kind.rsplit_once('/').unwrap();
-        let Some(definition) = schema.of_kind(api_version, kind) else {
-            // The kinds of response bodies, which no resource has.
-            let is_discovery = kind.starts_with("API");
-            let is_other = matches!(kind, "PartialObjectMetadata" | "Status");
-            assert!(is_discovery || is_other, "{kind}");
-            continue;
-        };
-        for field in &messages.get(id).fields {
-            assert!(
-                definition.field(field.name).is_some(),
-                "{kind} {}",
-                field.name
-            );
-        }
-    }
-}

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::value_type::{ValueType, either, message};
 
-/// The members of the documents that have no message in the table of fields, in the order of Go's structs: `Table`, its
+/// The members of the documents that have no message in the table, in the order of Go's structs: `Table`, its
 /// columns and rows, the metadata of a list, and the version of the server.
 const OF_DOCUMENTS: [&str; 29] = [
     "kind",

@@ -4,7 +4,7 @@
 //! Guarantees:
 //! - there is one document per served group and version;
 //! - a document contains only operations that the server supports;
-//! - fields, types, formats and patch strategies of built-in kinds are those of Kubernetes' own documents.
+//! - fields, types, formats, and rules for patches and apply of built-in kinds are those of Kubernetes' own documents.
 //!   Descriptions are omitted, except for one that says so, and so are defaults;
 //! - the kind of a `CustomResourceDefinition` is described by its schema, with descriptions. Any other custom
 //!   kind is described as an object without known fields.
@@ -14,9 +14,11 @@ pub(super) mod v2;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kube_informer_protobuf::{
+    Container, Field, Form, ListType, MapType, MessageId, Messages, Type,
+};
 use serde_json::{Map, Value, json};
 
-use crate::kinds::schema::{Definition, Field, Schema};
 use crate::kinds::{Kind, Kinds, Scope};
 
 /// Prefix of a `$ref` to a schema in the same document.
@@ -27,6 +29,9 @@ const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
 /// Name of the OpenAPI schema of `metadata`.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// A built-in kind, whose `metadata` has the type of every object's.
+const ANY_KIND: (&str, &str) = ("v1", "Pod");
 
 /// Description of the member `apiVersion` of custom objects, as in Kubernetes.
 const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
@@ -272,9 +277,9 @@ impl Endpoint<'_> {
 /// The schemas to which the operations of one document refer.
 #[derive(Default)]
 struct Schemas {
-    /// Maps the full name of each referenced built-in type, such as `io.k8s.api.core.v1.Pod`, to the pairs
-    /// `(apiVersion, kind)` by which the operations refer to the type.
-    needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
+    /// Maps the name of each referenced built-in type, such as `io.k8s.api.core.v1.Pod`, to its message, and to the
+    /// pairs `(apiVersion, kind)` by which the operations refer to the type.
+    needed: BTreeMap<String, (MessageId, BTreeSet<(String, String)>)>,
     /// The names of the referenced schemas of custom kinds, with their `(apiVersion, kind)`.
     custom: BTreeMap<String, (String, String)>,
     /// The schemas of definitions, by name.
@@ -288,13 +293,14 @@ impl Schemas {
     /// Records that the document refers to the schema of a kind, and returns the schema's name.
     fn need(&mut self, api_version: &str, kind: &str, custom: bool) -> String {
         let described = (api_version.to_owned(), kind.to_owned());
-        let known = Schema::builtin()
-            .of_kind(api_version, kind)
-            .filter(|_| !custom);
-        if let Some(definition) = known {
-            let kinds = self.needed.entry(definition.full_name).or_default();
+        let messages = Messages::v1_36();
+        let known = messages.of_kind(api_version, kind);
+        if let Some(id) = known.filter(|_| !custom) {
+            let name = messages.get(id).openapi_name();
+            let needed = self.needed.entry(name.clone());
+            let (_, kinds) = needed.or_insert_with(|| (id, BTreeSet::new()));
             kinds.insert(described);
-            return definition.full_name.to_owned();
+            return name;
         }
         let name = custom_name(api_version, kind);
         self.custom.insert(name.clone(), described);
@@ -312,7 +318,10 @@ impl Schemas {
         }
         let metadata = json!({"description": METADATA, "allOf": [reference(OBJECT_META)]});
         schema["properties"]["metadata"] = metadata;
-        self.needed.entry(OBJECT_META).or_default();
+        if let Some(id) = metadata_message() {
+            let needed = self.needed.entry(OBJECT_META.to_owned());
+            needed.or_insert_with(|| (id, BTreeSet::new()));
+        }
         let name = custom_name(&kind.api_version(), &kind.kind);
         self.defined.insert(name, schema);
     }
@@ -320,26 +329,22 @@ impl Schemas {
     /// Returns all schemas to which the operations refer, directly or indirectly, by name.
     fn write(mut self) -> Value {
         let mut written = Map::new();
-        let mut open: Vec<&'static str> = self.needed.keys().copied().collect();
-        let mut seen: BTreeSet<&'static str> = open.iter().copied().collect();
-        while let Some(name) = open.pop() {
-            let definition = Schema::builtin().named(name);
-            let definition =
-                definition.expect("every definition that a field names is in the table");
-            for (_, field) in definition.fields() {
-                let inner = field.cell.trim_start_matches(['[', ']', '{', '}']);
-                if scalar(inner).is_none() && seen.insert(inner) {
-                    open.push(inner);
-                }
+        let needed = self.needed.values();
+        let mut open: Vec<MessageId> = needed.map(|(id, _)| *id).collect();
+        while let Some(id) = open.pop() {
+            let name = Messages::v1_36().get(id).openapi_name();
+            if written.contains_key(&name) {
+                continue;
             }
-            let mut schema = properties(definition);
-            if let Some(kinds) = self.needed.get(name).filter(|kinds| !kinds.is_empty()) {
+            let mut schema = object(id, &mut open);
+            let needed = self.needed.get(&name);
+            if let Some((_, kinds)) = needed.filter(|(_, kinds)| !kinds.is_empty()) {
                 schema["x-kubernetes-group-version-kind"] = kinds
                     .iter()
                     .map(|(api_version, kind)| group_version_kind(api_version, kind))
                     .collect();
             }
-            written.insert(name.to_owned(), schema);
+            written.insert(name, schema);
         }
         for (name, (api_version, kind)) in self.custom {
             let defined = self.defined.remove(&name);
@@ -365,63 +370,123 @@ fn custom_name(api_version: &str, kind: &str) -> String {
     name.join(".")
 }
 
-fn properties(definition: &Definition) -> Value {
-    let properties: Map<String, Value> = definition
-        .fields()
-        .map(|(name, field)| (name.to_owned(), property(field)))
-        .collect();
-    if properties.is_empty() {
-        return json!({"type": "object", "description": WITHOUT_DESCRIPTIONS});
+/// Returns the message of every object's `metadata`.
+fn metadata_message() -> Option<MessageId> {
+    let messages = Messages::v1_36();
+    let (api_version, kind) = ANY_KIND;
+    let kind = messages.get(messages.of_kind(api_version, kind)?);
+    let mut fields = kind.fields.iter();
+    match fields.find(|field| field.name == "metadata")?.value {
+        Type::Message(id) => Some(id),
+        _ => None,
     }
-    let mut schema = json!({
-        "type": "object",
-        "description": WITHOUT_DESCRIPTIONS,
-        "properties": properties,
-    });
-    let required = definition.fields().filter(|(_, field)| field.required);
+}
+
+/// Returns the OpenAPI schema of a message, and adds the messages to which it refers to `open`.
+fn object(id: MessageId, open: &mut Vec<MessageId>) -> Value {
+    let messages = Messages::v1_36();
+    let message = messages.get(id);
+    let mut fields = BTreeMap::new();
+    if message.form == Form::Object {
+        add_fields(id, &mut fields);
+    }
+    let mut properties: Map<String, Value> = Map::new();
+    if message.is_kind || id == messages.delete_options() {
+        for name in ["apiVersion", "kind"] {
+            properties.insert(name.to_owned(), json!({"type": "string"}));
+        }
+    }
+    for (name, field) in &fields {
+        properties.insert((*name).to_owned(), property(field, open));
+    }
+    let mut schema = json!({"type": "object", "description": WITHOUT_DESCRIPTIONS});
+    if !properties.is_empty() {
+        schema["properties"] = Value::Object(properties);
+    }
+    let required = fields.into_iter().filter(|(_, field)| field.is_required());
     let required: Vec<&str> = required.map(|(name, _)| name).collect();
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
+    if message.is_atomic {
+        schema["x-kubernetes-map-type"] = json!("atomic");
+    }
     schema
 }
 
-fn property(field: &Field) -> Value {
-    let mut property = typed(field.cell);
-    if !field.strategies.is_empty() {
-        property["x-kubernetes-patch-strategy"] = json!(field.strategies);
+/// Adds the fields of a message, and of the messages that are inlined in it, by name.
+fn add_fields(id: MessageId, fields: &mut BTreeMap<&'static str, &'static Field>) {
+    for field in &Messages::v1_36().get(id).fields {
+        match field.value {
+            Type::Message(inner) if field.is_inline() => add_fields(inner, fields),
+            _ => {
+                fields.insert(field.name, field);
+            }
+        }
     }
-    if let Some(key) = field.merge_key {
+}
+
+/// Returns the OpenAPI schema of a field, and adds the message to which it refers to `open`.
+fn property(field: &Field, open: &mut Vec<MessageId>) -> Value {
+    let mut property = match field.container {
+        Container::One => typed(field.value, open),
+        Container::List => json!({"type": "array", "items": typed(field.value, open)}),
+        Container::Map => {
+            json!({"type": "object", "additionalProperties": typed(field.value, open)})
+        }
+    };
+    let strategies: Vec<&str> = field.patch_strategies().collect();
+    if !strategies.is_empty() {
+        property["x-kubernetes-patch-strategy"] = json!(strategies.join(","));
+    }
+    if let Some(key) = field.merge_key() {
         property["x-kubernetes-patch-merge-key"] = json!(key);
+    }
+    match field.list_type() {
+        None => {}
+        Some(ListType::Atomic) => property["x-kubernetes-list-type"] = json!("atomic"),
+        Some(ListType::Set) => property["x-kubernetes-list-type"] = json!("set"),
+        Some(ListType::Map(keys)) => {
+            property["x-kubernetes-list-type"] = json!("map");
+            let keys: Vec<&str> = keys.split(',').collect();
+            property["x-kubernetes-list-map-keys"] = json!(keys);
+        }
+    }
+    match field.map_type() {
+        None => {}
+        Some(MapType::Atomic) => property["x-kubernetes-map-type"] = json!("atomic"),
+        Some(MapType::Granular) => property["x-kubernetes-map-type"] = json!("granular"),
     }
     property
 }
 
-/// Returns the OpenAPI schema for a field type from `kinds/schema_*.tsv`, such as `[]string`.
-fn typed(cell: &str) -> Value {
-    if let Some(item) = cell.strip_prefix("[]") {
-        return json!({"type": "array", "items": typed(item)});
-    }
-    if let Some(member) = cell.strip_prefix("{}") {
-        return json!({"type": "object", "additionalProperties": typed(member)});
-    }
-    scalar(cell).unwrap_or_else(|| json!({"allOf": [reference(cell)]}))
-}
-
-/// Returns the OpenAPI schema of a scalar type such as `string:date-time`, or of the type `any`, which permits every
-/// JSON value.
-fn scalar(cell: &str) -> Option<Value> {
-    let (name, format) = cell.split_once(':').unwrap_or((cell, ""));
-    match (name, format) {
-        ("any", _) => Some(json!({})),
-        ("string", "int-or-string") => {
+/// Returns the OpenAPI schema of a single value, and adds the message to which it refers to `open`.
+fn typed(value: Type, open: &mut Vec<MessageId>) -> Value {
+    let scalar = |name: &str, format: &str| json!({"type": name, "format": format});
+    let id = match value {
+        Type::Bool => return json!({"type": "boolean"}),
+        Type::Bytes => return scalar("string", "byte"),
+        Type::Double => return scalar("number", "double"),
+        Type::Int32 => return scalar("integer", "int32"),
+        Type::Int64 => return scalar("integer", "int64"),
+        Type::Text => return json!({"type": "string"}),
+        Type::Message(id) => id,
+    };
+    let message = Messages::v1_36().get(id);
+    match message.form {
+        Form::IntOrString => {
             let types = json!([{"type": "integer"}, {"type": "string"}]);
-            Some(json!({"oneOf": types, "format": format}))
+            json!({"oneOf": types, "format": "int-or-string"})
         }
-        ("boolean" | "integer" | "number" | "string", "") => Some(json!({"type": name})),
-        ("boolean" | "integer" | "number" | "string", format) => {
-            Some(json!({"type": name, "format": format}))
+        Form::MicroTime | Form::Time => scalar("string", "date-time"),
+        Form::Quantity => json!({"type": "string"}),
+        Form::List => message.fields.first().map_or_else(
+            || json!({}),
+            |items| json!({"type": "array", "items": typed(items.value, open)}),
+        ),
+        Form::Object | Form::Either | Form::Json => {
+            open.push(id);
+            json!({"allOf": [reference(&message.openapi_name())]})
         }
-        _ => None,
     }
 }

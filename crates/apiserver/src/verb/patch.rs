@@ -23,14 +23,14 @@ use super::write::{How, Subject};
 use crate::decode_error::DecodeError;
 use crate::field_validation::{Complaints, Directive, Warnings};
 use crate::go_json;
-use crate::kinds::{Kind, schema::Definition};
+use crate::kinds::Kind;
 use crate::metadata::merge_owners;
 use crate::object::{Object, json_type};
 use crate::quote::go_map;
 use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
-use crate::typed::{self, Decoded, Fault, ValueType};
+use crate::typed::{self, Decoded, Fault, Structure, ValueType};
 
 use json::Operation;
 
@@ -138,10 +138,10 @@ impl PatchBody {
 
     /// Applies the patch to a document. If the method returns an error, the document can be partly changed.
     ///
-    /// A strategic merge patch requires the document's schema, which `definition` returns.
+    /// A strategic merge patch requires a document of a built-in kind, whose type is `value_type`.
     pub(crate) fn apply(
         &self,
-        definition: impl FnOnce() -> Option<&'static Definition>,
+        value_type: ValueType,
         document: &mut Value,
     ) -> Result<(), ApiError> {
         match self {
@@ -149,7 +149,7 @@ impl PatchBody {
                 apply_merge(document, patch);
                 Ok(())
             }
-            PatchBody::Strategic(patch) => apply_strategic(definition(), document, patch),
+            PatchBody::Strategic(patch) => apply_strategic(value_type, document, patch),
             PatchBody::Json(operations) => json::apply(operations, document),
             PatchBody::Undecodable(error) => Err(error.clone()),
         }
@@ -177,7 +177,7 @@ pub(crate) fn patch(
     let resource = subject.resource;
     change(shared, subject, how, |stored| {
         let mut document = stored.clone().into_value();
-        patch.apply(|| resource.definition(), &mut document)?;
+        patch.apply(resource.value_type(), &mut document)?;
         let text = document.to_string();
         let refused = |error: ApiError| {
             let shown = patch.shown(&text);
@@ -245,13 +245,14 @@ fn undecodable(text: &str, error: &DecodeError) -> ApiError {
     ApiError::no_such_object(text, &error.why())
 }
 
-/// Applies a strategic merge patch to a document, or returns a 415 error if `definition` is `None`.
+/// Applies a strategic merge patch to a document, or returns a 415 error if the document is not of a built-in kind.
 fn apply_strategic(
-    definition: Option<&'static Definition>,
+    value_type: ValueType,
     document: &mut Value,
     patch: &Map<String, Value>,
 ) -> Result<(), ApiError> {
-    let (Some(definition), Some(members)) = (definition, document.as_object_mut()) else {
+    let is_described = matches!(value_type.structure(), Structure::Struct(_));
+    let Some(members) = document.as_object_mut().filter(|_| is_described) else {
         return Err(ApiError::unsupported_body(ACCEPTED_CUSTOM));
     };
     let mut patch = patch.clone();
@@ -259,7 +260,7 @@ fn apply_strategic(
     for member in ["apiVersion", "kind"] {
         patch.remove(member);
     }
-    strategic::merge_map(members, patch, strategic::Known::Struct(definition))?;
+    strategic::merge_map(members, patch, value_type)?;
     Ok(())
 }
 

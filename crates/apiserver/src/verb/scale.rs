@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::patch::PatchBody;
 use super::update::{change, check_path, check_uid};
 use super::write::{How, Subject};
-use crate::kinds::{Subresource, schema::Schema};
+use crate::kinds::Subresource;
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::Shared;
@@ -58,17 +58,19 @@ pub(crate) fn patch(
     patch: &PatchBody,
     how: How<'_>,
 ) -> Result<Value, ApiError> {
-    let is_custom = subject.resource.kind.custom;
-    let definition = || {
-        let found = Schema::builtin().of_kind("autoscaling/v1", "Scale");
-        found.filter(|_| !is_custom)
-    };
     let kind = Subresource::scale().expected_kind();
+    let value_type = ValueType::of(&kind);
+    let of_owner = if subject.resource.kind.custom {
+        // A strategic merge patch of the scale of a custom object is rejected, as one of the object.
+        ValueType::Custom
+    } else {
+        value_type
+    };
     write(shared, subject, how, |object| {
         let mut scale = scale_of(subject.resource, object);
-        patch.apply(definition, &mut scale)?;
+        patch.apply(of_owner, &mut scale)?;
         let text = scale.to_string();
-        let decoded = patch.decode(scale, ValueType::of(&kind));
+        let decoded = patch.decode(scale, value_type);
         let scale = patch.result(&kind, &text, decoded.value, decoded.fault)?;
         Ok(scale.into_value())
     })

@@ -183,12 +183,20 @@ async fn schemas_have_the_types_and_patch_strategies_of_the_fields() {
             "items": {"allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.Container"}]},
             "x-kubernetes-patch-strategy": "merge",
             "x-kubernetes-patch-merge-key": "name",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
         })
     );
     assert_eq!(
         pod["nodeSelector"],
-        json!({"type": "object", "additionalProperties": {"type": "string"}})
+        json!({
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "x-kubernetes-map-type": "atomic",
+        })
     );
+    let selector = schema("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector");
+    assert_eq!(selector["x-kubernetes-map-type"], "atomic");
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ fn a_table_with_an_unknown_word_is_rejected() {
         "x.A\tobject\n\t1\tb\tx.B\talways\n",
         "x.A\tobject\n\t1\tb\tstring\tsometimes\n",
         "x.A\tobject\n\tone\tb\tstring\talways\n",
-        "x.A\tobject\n\t1\tb\tstring\talways\tv1.B\tnow\n",
+        "x.A\tobject\n\t1\tb\tstring\talways\tv1.B\trequired\tnow\n",
         "x.A\tobject\n\t1\tb\tstring\talways\n\t1\tc\tstring\talways\n",
         "x.A\tshape\n",
         "x.A\n",
@@ -57,4 +57,79 @@ fn fields_of_a_later_version_are_only_in_the_larger_table_and_indexes_are_equal(
     };
     assert_eq!(of(older).collect::<Vec<_>>(), ["metadata", "spec"]);
     assert_eq!(of(all).collect::<Vec<_>>(), ["metadata", "spec", "status"]);
+}
+
+/// Returns a field of a kind, by the names of the fields that lead to it.
+fn field(kind: &str, path: &[&str]) -> (&'static Message, &'static Field) {
+    let messages = Messages::v1_36();
+    let (api_version, kind) = kind.rsplit_once('/').unwrap();
+    let mut id = messages.of_kind(api_version, kind);
+    let mut found = None;
+    for name in path {
+        let message = messages.get(id.unwrap());
+        let field = message.fields.iter().find(|field| field.name == *name);
+        let field = field.unwrap();
+        id = match field.value {
+            Type::Message(id) => Some(id),
+            _ => None,
+        };
+        found = Some((message, field));
+    }
+    found.unwrap()
+}
+
+#[test]
+fn fields_have_the_extensions_that_kubernetes_declares() {
+    let (_, containers) = field("v1/Pod", &["spec", "containers"]);
+    assert!(containers.is_required());
+    assert_eq!(containers.merge_key(), Some("name"));
+    assert_eq!(containers.list_type(), Some(ListType::Map("name")));
+    let (_, ports) = field("v1/Pod", &["spec", "containers", "ports"]);
+    assert_eq!(ports.merge_key(), Some("containerPort"));
+    let keys = ListType::Map("containerPort,protocol");
+    assert_eq!(ports.list_type(), Some(keys));
+    let (_, protocol) = field("v1/Pod", &["spec", "containers", "ports", "protocol"]);
+    assert_eq!(protocol.openapi_default(), Some("\"TCP\""));
+    let (_, volumes) = field("v1/Pod", &["spec", "volumes"]);
+    let strategies: Vec<_> = volumes.patch_strategies().collect();
+    assert_eq!(strategies, ["merge", "retainKeys"]);
+    let (metadata, finalizers) = field("v1/Pod", &["metadata", "finalizers"]);
+    assert_eq!(finalizers.list_type(), Some(ListType::Set));
+    assert!(!metadata.is_atomic && !finalizers.is_required());
+    let (_, selector) = field("v1/Service", &["spec", "selector"]);
+    assert_eq!(selector.map_type(), Some(MapType::Atomic));
+    let (selector, labels) = field("apps/v1/Deployment", &["spec", "selector", "matchLabels"]);
+    assert!(selector.is_atomic);
+    assert_eq!(labels.map_type(), None);
+    let (_, tolerations) = field("v1/Pod", &["spec", "tolerations"]);
+    assert_eq!(tolerations.patch_strategies().count(), 0);
+    assert_eq!(tolerations.list_type(), Some(ListType::Atomic));
+    assert_eq!(tolerations.merge_key(), None);
+}
+
+#[test]
+fn every_word_of_the_table_is_known() {
+    let fields = Messages::builtin()
+        .all()
+        .iter()
+        .flat_map(|message| &message.fields);
+    let mut words = 0;
+    for field in fields {
+        for word in field.words() {
+            words += 1;
+            let is_known = match word.split_once('=') {
+                None => ["added", "required"].contains(&word),
+                Some(("patch", _)) => field
+                    .patch_strategies()
+                    .all(|strategy| ["merge", "replace", "retainKeys"].contains(&strategy)),
+                Some(("key", key)) => field.merge_key() == Some(key),
+                Some(("list", _)) => field.list_type().is_some(),
+                Some(("map", _)) => field.map_type().is_some(),
+                Some(("default", json)) => field.openapi_default() == Some(json),
+                Some(_) => false,
+            };
+            assert!(is_known, "{} {word}", field.name);
+        }
+    }
+    assert!(words > 700, "{words}");
 }

@@ -90,8 +90,28 @@ type Time struct {
 }
 "#;
 
-const SCHEMA: &str =
-    "# schema\nio.k8s.api.x.Pod\tv1/Pod\n\tmetadata\tstring\nio.k8s.api.x.Container\n";
+/// The OpenAPI document of the same types.
+const DOCUMENT: &str = r##"{"definitions": {
+    "io.k8s.api.x.Pod": {"type": "object", "required": ["containers"],
+        "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "Pod"}],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"$ref": "#/definitions/io.k8s.m.Meta"},
+            "data": {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
+            "containers": {"type": "array", "items": {"$ref": "#/definitions/io.k8s.api.x.Container"},
+                "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["$name"],
+                "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "$name"},
+            "extra": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+            "priority": {"type": "integer", "format": "int32"}}},
+    "io.k8s.api.x.Container": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {
+        "$name": {"type": "string", "default": "main"},
+        "times": {"type": "object", "additionalProperties": {"$ref": "#/definitions/io.k8s.m.Time"}}}},
+    "io.k8s.m.Meta": {"type": "object", "properties": {
+        "at": {"$ref": "#/definitions/io.k8s.m.Time"},
+        "stop": {"$ref": "#/definitions/io.k8s.m.Time"}}},
+    "io.k8s.m.Time": {"type": "object", "properties": {"seconds": {"type": "integer", "format": "int64"}}}
+}}"##;
 
 fn made(files: [(&str, &str); 2]) -> Result<String> {
     merged(files, files)
@@ -108,11 +128,19 @@ fn library(files: [(&str, &str); 2]) -> Result<Library> {
 }
 
 fn merged(files: [(&str, &str); 2], later: [(&str, &str); 2]) -> Result<String> {
-    let mut kinds = kinds_of(SCHEMA);
+    described(files, later, DOCUMENT)
+}
+
+fn described(files: [(&str, &str); 2], later: [(&str, &str); 2], document: &str) -> Result<String> {
+    let document = Document::parse(document)?;
+    let served = document.kinds(&BTreeSet::from(["v1/Pod".to_owned()]))?;
+    let mut kinds = kinds_of(&served);
     for (root, _) in ROOTS {
         kinds.remove(&message_name(root));
     }
-    library(files)?.table(["v1", "v2"], &mut library(later)?, &kinds)
+    let mut messages = library(files)?.messages(&mut library(later)?, &kinds)?;
+    described::add(&mut messages, &document, served.keys().copied())?;
+    Ok(text(["v1", "v2"], &messages, &kinds))
 }
 
 fn error(proto: &str, go: &str) -> String {
@@ -120,25 +148,25 @@ fn error(proto: &str, go: &str) -> String {
 }
 
 #[test]
-fn reachable_messages_have_numbers_types_presence_and_go_types() {
+fn reachable_messages_have_numbers_types_presence_go_types_and_words() {
     let table = made([(PROTO, GO), (META, META_GO)]).unwrap();
     let rows: Vec<_> = super::super::rows(&table).collect();
     assert_eq!(
         rows,
         [
-            "k8s.io.api.x.Container\tobject",
-            "\t1\t$name\tstring\tnullable\tx.ContainerName",
+            "k8s.io.api.x.Container\tobject\tatomic",
+            "\t1\t$name\tstring\tnullable\tx.ContainerName\tdefault=\"main\"",
             "\t2\ttimes\t{}k8s.io.m.Time\talways\tmap[x.TimeName]m.Time",
             "k8s.io.api.x.Extra\tlist",
             "\t1\titems\t[]string\talways",
             "k8s.io.api.x.Pod\tobject\tv1/Pod",
             "\t1\tmetadata\tk8s.io.m.Meta\talways",
             "\t2\tdata\t{}bytes\tnonzero",
-            "\t3\tcontainers\t[]k8s.io.api.x.Container\talways",
+            "\t3\tcontainers\t[]k8s.io.api.x.Container\talways\t\trequired patch=merge key=$name list=map:$name",
             "\t4\tsource\tk8s.io.api.x.Source\tinline",
             "\t5\tpriority\tint32\tnullable",
             "k8s.io.api.x.Source\tobject",
-            "\t1\textra\tk8s.io.api.x.Extra\tnullable",
+            "\t1\textra\tk8s.io.api.x.Extra\tnullable\t\tlist=set",
             "k8s.io.m.Meta\tobject",
             "\t1\tat\tk8s.io.m.Time\tnonzero",
             "\t2\tstop\tk8s.io.m.Time\tsent",
@@ -177,8 +205,8 @@ fn fields_and_messages_of_the_later_version_are_added() {
         [
             "k8s.io.api.x.Added\tobject",
             "\t1\tname\tstring\talways",
-            "\t6\tzone\tstring\talways\tadded",
-            "\t7\tadded\tk8s.io.api.x.Added\tsent\tadded",
+            "\t6\tzone\tstring\talways\t\tadded",
+            "\t7\tadded\tk8s.io.api.x.Added\tsent\t\tadded",
         ]
     );
 }
@@ -208,6 +236,38 @@ fn an_unknown_type_with_marshal_json_is_an_error() {
 }
 
 #[test]
+fn an_openapi_document_that_does_not_fit_is_an_error() {
+    let files = [(PROTO, GO), (META, META_GO)];
+    for (from, to, expected) in [
+        (
+            "\"format\": \"int32\"",
+            "\"format\": \"int64\"",
+            "io.k8s.api.x.Pod.priority: the OpenAPI type is integer:int64, and the type of the message integer:int32",
+        ),
+        (
+            "\"stop\":",
+            "\"end\":",
+            "io.k8s.m.Meta.end is no field of the message",
+        ),
+        (
+            "\"stop\": {\"$ref\": \"#/definitions/io.k8s.m.Time\"}",
+            "\"at\": {\"$ref\": \"#/definitions/io.k8s.m.Time\"}",
+            "io.k8s.m.Meta does not have {\"stop\"}",
+        ),
+        (
+            "\"main\"",
+            "\"a b\"",
+            "io.k8s.api.x.Container.$name: a word with a space: [\"default=\\\"a b\\\"\"]",
+        ),
+    ] {
+        let document = DOCUMENT.replace(from, to);
+        assert_ne!(document, DOCUMENT);
+        let error = described(files, files, &document).unwrap_err();
+        assert_eq!(format!("{error:#}"), expected);
+    }
+}
+
+#[test]
 fn unsupported_proto_is_an_error() {
     for (from, to) in [
         ("optional int32 priority", "optional sint32 priority"),
@@ -231,5 +291,9 @@ fn message_names_differ_from_definitions_in_the_domain_and_hyphens() {
     assert_eq!(
         message_name("io.k8s.kube-aggregator.pkg.v1.APIService"),
         "k8s.io.kube_aggregator.pkg.v1.APIService"
+    );
+    assert_eq!(
+        definition_name("k8s.io.kube_aggregator.pkg.v1.APIService"),
+        "io.k8s.kube-aggregator.pkg.v1.APIService"
     );
 }

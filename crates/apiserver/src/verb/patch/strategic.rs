@@ -22,34 +22,25 @@ mod list;
 use serde_json::{Map, Value};
 
 use super::refusal::Refusal;
-use crate::kinds::schema::{Definition, Field, MergeStrategy, Structure};
+use crate::typed::{MergeStrategy, Structure, ValueType};
 
 pub(super) const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
-/// Schema of a JSON object to which a strategic merge patch is applied.
-#[derive(Clone, Copy)]
-pub(super) enum Known {
-    Struct(&'static Definition),
-    Map,
-    /// No schema, for example for the value of an unknown member.
-    Nothing,
-}
-
 #[derive(Clone, Copy)]
 struct ListRule {
-    items: Known,
+    items: ValueType,
     strategy: MergeStrategy,
 }
 
-/// Merges `patch` into `original`, whose schema is `known`, and applies the directives of the patch, such as
+/// Merges `patch` into `original`, whose type is `known`, and applies the directives of the patch, such as
 /// `$patch` and `$retainKeys`.
 pub(super) fn merge_map(
     original: &mut Map<String, Value>,
     mut patch: Map<String, Value>,
-    known: Known,
+    known: ValueType,
 ) -> Result<(), Refusal> {
     match patch.remove(PATCH) {
         None => {}
@@ -85,23 +76,23 @@ fn merge_member(
     original: &mut Map<String, Value>,
     name: String,
     value: Value,
-    known: Known,
+    known: ValueType,
 ) -> Result<(), Refusal> {
     match (original.get_mut(&name), value) {
         (_, Value::Null) => {
             original.remove(&name);
         }
         (Some(Value::Object(old)), Value::Object(mut new)) => {
-            let field = known.field(&name)?;
-            if field.is_some_and(|field| field.strategy == MergeStrategy::Replace) {
+            let field = field(known, &name)?;
+            if field.merge_strategy() == MergeStrategy::Replace {
                 plain_members(&mut new);
                 *old = new;
             } else {
-                merge_map(old, new, Known::below(field))?;
+                merge_map(old, new, field.of_items())?;
             }
         }
         (Some(Value::Array(old)), Value::Array(new)) => {
-            let rule = ListRule::of(known.field(&name)?);
+            let rule = ListRule::of(field(known, &name)?);
             let taken = std::mem::take(old);
             *old = list::merge(taken, new, rule)?;
         }
@@ -122,14 +113,14 @@ fn delete_from_list(
     original: &mut Map<String, Value>,
     field: &str,
     value: Value,
-    known: Known,
+    known: ValueType,
 ) -> Result<(), Refusal> {
     match (original.get_mut(field), value) {
         (_, Value::Null) => {
             original.remove(field);
         }
         (Some(Value::Array(old)), Value::Array(gone)) => {
-            let rule = ListRule::of(known.field(field)?);
+            let rule = ListRule::of(self::field(known, field)?);
             let taken = std::mem::take(old);
             *old = list::delete(taken, gone, rule)?;
         }
@@ -168,7 +159,7 @@ fn retain_keys(
 fn set_element_orders(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
-    known: Known,
+    known: ValueType,
 ) -> Result<(), Refusal> {
     let directives: Vec<String> = patch
         .keys()
@@ -186,7 +177,7 @@ fn set_element_orders(
             Some(old) => Some(array(old.clone())?).filter(|old| !old.is_empty()),
         };
         let new = patch.get(field).cloned().map(array).transpose()?;
-        let rule = known.list(field)?;
+        let rule = list_rule(known, field)?;
         if let Some(merged) = list::merge_in_order(old, new, &order, rule)? {
             original.insert(field.to_owned(), Value::Array(merged));
             patch.remove(field);
@@ -246,60 +237,44 @@ fn plain_members(members: &mut Map<String, Value>) {
     members.values_mut().for_each(plain);
 }
 
-// === impl Known ===
-
-impl Known {
-    /// Returns the member `name` of the schema, if present.
-    fn field(self, name: &str) -> Result<Option<&'static Field>, Refusal> {
-        match self {
-            Known::Nothing => Ok(None),
-            Known::Map => Err(Refusal::other(
-                "merging an object in json but data type is not struct, instead is: map",
-            )),
-            Known::Struct(definition) => match definition.field(name) {
-                None if definition.is_opaque() => Err(unknown_field(definition, name)),
-                field => Ok(field),
-            },
-        }
-    }
-
-    /// Returns the merge rule of the list `name`, or an error if the schema has no such list.
-    fn list(self, name: &str) -> Result<ListRule, Refusal> {
-        let field = self.field(name)?;
-        match (self, field.map(Field::structure)) {
-            (_, Some(Structure::List(_))) => Ok(ListRule::of(field)),
-            (Known::Struct(definition), None) => Err(unknown_field(definition, name)),
-            _ => Err(Refusal::other(
-                "expected slice or array type, but got: struct",
-            )),
-        }
-    }
-
-    fn below(field: Option<&Field>) -> Known {
-        match field.map(Field::structure) {
-            Some(Structure::Struct(definition) | Structure::List(Some(definition))) => {
-                Known::Struct(definition)
-            }
-            Some(Structure::Map) => Known::Map,
-            Some(Structure::List(None) | Structure::Leaf) | None => Known::Nothing,
+/// Returns the type of the member `name` of an object of the type `known`, or an error if the object can't be merged.
+fn field(known: ValueType, name: &str) -> Result<ValueType, Refusal> {
+    match known.structure() {
+        Structure::Map => Err(Refusal::other(
+            "merging an object in json but data type is not struct, instead is: map",
+        )),
+        Structure::Opaque(type_name) => Err(unknown_field(type_name, name)),
+        Structure::Struct(_) | Structure::List | Structure::Leaf => {
+            Ok(known.member(name).unwrap_or(ValueType::Unknown))
         }
     }
 }
 
-fn unknown_field(definition: &Definition, name: &str) -> Refusal {
-    let definition = definition.name;
+/// Returns the merge rule of the list `name`, or an error if the type has no such list.
+fn list_rule(known: ValueType, name: &str) -> Result<ListRule, Refusal> {
+    let field = field(known, name)?;
+    match (field.structure(), field, known.structure()) {
+        (Structure::List, ..) => Ok(ListRule::of(field)),
+        (_, ValueType::Unknown, Structure::Struct(of)) => Err(unknown_field(of, name)),
+        _ => Err(Refusal::other(
+            "expected slice or array type, but got: struct",
+        )),
+    }
+}
+
+fn unknown_field(type_name: &str, name: &str) -> Refusal {
     Refusal::other(format!(
-        "unable to find api field in struct {definition} for the json field {name:?}"
+        "unable to find api field in struct {type_name} for the json field {name:?}"
     ))
 }
 
 // === impl ListRule ===
 
 impl ListRule {
-    fn of(field: Option<&Field>) -> ListRule {
+    fn of(field: ValueType) -> ListRule {
         ListRule {
-            items: Known::below(field),
-            strategy: field.map_or(MergeStrategy::Default, |field| field.strategy),
+            items: field.of_items(),
+            strategy: field.merge_strategy(),
         }
     }
 

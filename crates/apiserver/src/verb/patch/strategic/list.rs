@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::{ListRule, PATCH, merge_map, plain, without_marked};
-use crate::kinds::schema::MergeStrategy;
 use crate::quote::go_text;
+use crate::typed::MergeStrategy;
 use crate::verb::patch::refusal::{Refusal, same_type};
 
 /// Merges the list `patch` into `original`, or returns `patch` if the strategy does not merge lists.

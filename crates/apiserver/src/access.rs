@@ -75,7 +75,7 @@ pub(crate) struct Gate {
 }
 
 /// Current tokens and access rules of a server.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Policy {
     /// Accepted tokens with their users. `None` if requests need no authentication.
     tokens: Option<Vec<(BearerToken, Arc<User>)>>,
@@ -84,6 +84,7 @@ pub(crate) struct Policy {
 }
 
 /// Bytes of a bearer token that the server accepts.
+#[derive(Clone)]
 struct BearerToken(Box<[u8]>);
 
 /// Request extension with the user that the TLS client certificate of the connection names.
@@ -181,6 +182,14 @@ impl Gate {
         Gate {
             policy: Mutex::default(),
             anonymous: Arc::new(User::new("system:anonymous").in_group("system:unauthenticated")),
+        }
+    }
+
+    /// Returns a gate with the same tokens and rules, which can change independently.
+    pub(crate) fn copy(&self) -> Gate {
+        Gate {
+            policy: Mutex::new(self.policy.lock().clone()),
+            anonymous: Arc::clone(&self.anonymous),
         }
     }
 

@@ -367,7 +367,8 @@ impl Builder {
         // A restarted server must not assign the uids of its first start again.
         let seed = self.rng.unwrap_or_else(|| fastrand::u64(..));
         let seed = seed.wrapping_add(revision);
-        let server = Server::new(Arc::new(Shared::new(registry, self.settings, seed)));
+        let (registry, settings) = (Arc::new(registry), Arc::new(self.settings));
+        let server = Server::new(Arc::new(Shared::new(registry, settings, seed)));
         server.shared().gate.install(self.access);
         server
     }

@@ -175,7 +175,7 @@ impl Shared {
                 for write in &batch.writes {
                     // One lock per write, so that readers can run during a large batch.
                     let mut state = self.lock();
-                    self.publish(&mut state, write.collection, &write.key, write.new.clone());
+                    self.publish(&mut state, write);
                     state.pending.published(write);
                 }
                 self.lock().pending.written();

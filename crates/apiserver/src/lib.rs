@@ -266,6 +266,8 @@ mod serve;
 
 // The handle, startup and listening.
 mod server;
+mod snapshot;
+mod replay;
 mod bootstrap;
 #[cfg(feature = "persistence")]
 mod restart;
@@ -288,6 +290,7 @@ pub use listen::{Kubeconfig, Listening};
 pub use request_log::{LOG_MAX, LoggedRequest, RequestLog};
 pub use route::{ListOptions, Verb};
 pub use server::Server;
+pub use snapshot::ServerSnapshot;
 pub use status::{ApiError, Status, StatusCause, StatusDetails};
 #[cfg(feature = "persistence")]
 pub use storage::OpenError;

@@ -11,6 +11,8 @@
 //! - a request has no status until the server returns the response;
 //! - arrival times never decrease, and are deterministic in paused time.
 
+mod shown;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -87,6 +89,8 @@ pub struct LoggedRequest {
 pub struct RequestLog {
     requests: Vec<LoggedRequest>,
     dropped: u64,
+    /// Time from the creation of the server to this copy.
+    copied: Duration,
     recorder: Arc<Recorder>,
 }
 
@@ -137,6 +141,21 @@ impl RequestLog {
         self.filter(|request| request.user_agent == user_agent)
     }
 
+    /// Returns the requests that arrived in the last `time` before this copy was made.
+    ///
+    /// A failed test can print them: the log's `Display` has one line per request.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let server = kube_informer_apiserver::Server::builder().build();
+    /// println!("{}", server.requests().last(Duration::from_secs(10)));
+    /// ```
+    #[must_use]
+    pub fn last(&self, time: Duration) -> RequestLog {
+        let start = self.copied.saturating_sub(time);
+        self.filter(|request| request.arrived >= start)
+    }
+
     /// Returns the requests for which the closure returns true.
     #[must_use]
     pub fn filter(&self, wanted: impl Fn(&LoggedRequest) -> bool) -> RequestLog {
@@ -148,6 +167,7 @@ impl RequestLog {
                 .cloned()
                 .collect(),
             dropped: self.dropped,
+            copied: self.copied,
             recorder: Arc::clone(&self.recorder),
         }
     }
@@ -260,6 +280,7 @@ impl Recorder {
         RequestLog {
             requests: inner.requests.iter().cloned().collect(),
             dropped: inner.dropped,
+            copied: recorder.started.elapsed(),
             recorder: Arc::clone(recorder),
         }
     }

@@ -330,7 +330,7 @@ impl Server {
         resource
     }
 
-    fn resource_of(&self, object: &Value) -> Result<Arc<Resource>, ApiError> {
+    pub(crate) fn resource_of(&self, object: &Value) -> Result<Arc<Resource>, ApiError> {
         let text = |member: &str| object[member].as_str().unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let found = self.shared.registry().by_kind(api_version, kind).cloned();

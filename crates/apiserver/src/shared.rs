@@ -27,7 +27,7 @@ use crate::response_budget::ResponseBudget;
 use crate::services::Allocated;
 use crate::status::ApiError;
 use crate::storage::{
-    Compacted, Disk, Entry, Event, OBJECT_BYTES_MAX, Pending, Remaining, Storage, Write,
+    Compacted, Disk, Entry, Event, OBJECT_BYTES_MAX, Pending, Remaining, Storage, Whole, Write,
 };
 use crate::watch_cache::{Cache, WatchCache, WatcherId};
 
@@ -64,7 +64,7 @@ pub(crate) struct Shared {
     pub(crate) names: Mutex<NamesInUse>,
     /// The OpenAPI documents. Lock order: `openapi` before `state`.
     pub(crate) openapi: Publication,
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) faults: Switchboard,
     pub(crate) requests: Arc<Recorder>,
@@ -101,6 +101,8 @@ pub(crate) struct State {
     pub(crate) caches: Vec<Cache>,
     pub(crate) rng: fastrand::Rng,
     last_watcher: u64,
+    /// Revision above which the next write is, if a recording skips revisions.
+    floor: u64,
     /// What the newest services have, or `None` if it was not needed yet.
     allocated: Option<Allocated>,
 }
@@ -118,14 +120,14 @@ impl Settings {
 // === impl Shared ===
 
 impl Shared {
-    pub(crate) fn new(registry: Registry, settings: Settings, seed: u64) -> Shared {
+    pub(crate) fn new(registry: Arc<Registry>, settings: Arc<Settings>, seed: u64) -> Shared {
         let storage = Storage::new(registry.collections());
         let names = registry.collection_names().into_iter();
         let caches = names.map(|name| settings.cache_of(name)).collect();
         let requests = Arc::new(Recorder::new());
         Shared {
             builtin: registry.builtin(),
-            registry: RwLock::new(Arc::new(registry)),
+            registry: RwLock::new(registry),
             names: Mutex::default(),
             openapi: Publication::default(),
             settings,
@@ -142,9 +144,25 @@ impl Shared {
                 caches,
                 rng: fastrand::Rng::with_seed(seed),
                 last_watcher: 0,
+                floor: 0,
                 allocated: None,
             }),
             revision: watch::Sender::new(0),
+        }
+    }
+
+    /// Replaces the tokens and access rules.
+    pub(crate) fn with_gate(self, gate: Gate) -> Shared {
+        let gate = Arc::new(gate);
+        Shared { gate, ..self }
+    }
+
+    /// Starts with the objects and the revision of another server. Must be called before the first request.
+    pub(crate) fn start_from(&self, whole: &Whole) {
+        let mut state = self.lock();
+        state.storage.replace(whole);
+        for cache in &mut state.caches {
+            cache.forget(whole.revision());
         }
     }
 
@@ -195,27 +213,26 @@ impl Shared {
         if resource.is_services() {
             state.follow_service(resource, key, new.as_deref());
         }
-        if self.disk.get().is_none() {
-            return self.publish(state, collection, key, new);
-        }
         let write = Write {
             revision: state.next_revision(),
             collection,
             key: Arc::clone(key),
             new,
         };
-        state.pending.stage(write);
+        if self.disk.get().is_none() {
+            self.publish(state, &write);
+        } else {
+            state.pending.stage(write);
+        }
     }
 
     /// Makes a write visible to readers and delivers its event to watchers.
-    pub(crate) fn publish(
-        &self,
-        state: &mut State,
-        collection: CollectionId,
-        key: &Arc<str>,
-        new: Option<Arc<Entry>>,
-    ) {
-        let event = state.storage.commit(collection, key, new);
+    pub(crate) fn publish(&self, state: &mut State, write: &Write) {
+        let collection = write.collection;
+        state.storage.start_at(write.revision - 1);
+        let event = state
+            .storage
+            .commit(collection, &write.key, write.new.clone());
         let definitions = self.builtin.definitions.as_ref();
         if definitions.is_some_and(|it| it.collection == collection) {
             self.follow_definition(state, &event);
@@ -360,6 +377,7 @@ impl Shared {
         let restored = state.storage.restore(revision);
         restored.map_err(|Compacted| ApiError::list_too_old())?;
         state.allocated = None;
+        state.floor = 0;
         self.follow_all_definitions(state);
         self.revision.send_replace(revision);
         Ok(())
@@ -415,7 +433,13 @@ impl State {
 
     /// Returns the revision that the next write receives.
     pub(crate) fn next_revision(&self) -> u64 {
-        self.storage.revision().max(self.pending.revision()) + 1
+        let accepted = self.storage.revision().max(self.pending.revision());
+        accepted.max(self.floor) + 1
+    }
+
+    /// Makes the next write receive `revision`, if no earlier write has received it or a later one.
+    pub(crate) fn skip_to(&mut self, revision: u64) {
+        self.floor = self.floor.max(revision.saturating_sub(1));
     }
 
     /// Returns the newest accepted state of an object, durable or not.

@@ -1,8 +1,8 @@
 //! Stores the objects and the recent events of all collections, as etcd does for Kubernetes.
 //!
 //! Guarantees:
-//! - all collections share one revision. Every commit increments the revision by one and appends one
-//!   [`Event`] to the log of its collection;
+//! - all collections share one revision. Every commit increments the revision, by one unless a recording has
+//!   skipped revisions, and appends one [`Event`] to the log of its collection;
 //! - a [`Snapshot`] is the immutable state of one collection at one revision, and is created in O(1);
 //! - the state at an older revision can be reconstructed if the log still contains all events above that
 //!   revision;
@@ -22,6 +22,7 @@ mod outlived;
 mod pending;
 mod raw_members;
 mod remaining;
+mod whole;
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -44,6 +45,7 @@ pub(crate) use no_disk::Disk;
 use outlived::Outlived;
 pub(crate) use pending::{Batch, Pending, Ticket, Write};
 pub(crate) use remaining::{Position, Remaining};
+pub(crate) use whole::Whole;
 
 /// Maximum number of events in the log of one collection.
 ///
@@ -159,7 +161,7 @@ impl Storage {
         self.revision
     }
 
-    /// Sets the revision of the store; must precede the first request.
+    /// Sets the revision of the store, above which the next commit is. Must not be below the revision of a commit.
     pub(crate) fn start_at(&mut self, revision: u64) {
         self.revision = revision;
     }
@@ -296,17 +298,8 @@ impl Storage {
     ///
     /// Returns [`Compacted`] if a log no longer contains all events above `revision`.
     pub(crate) fn restore(&mut self, revision: u64) -> Result<(), Compacted> {
-        let collections = (0..self.collections.len()).map(CollectionId);
-        let older: Result<Vec<Rewind>, Compacted> =
-            collections.map(|id| self.rewind(id, revision)).collect();
-        for (collection, rewind) in self.collections.iter_mut().zip(older?) {
-            collection.objects = rewind.snapshot().objects;
-        }
-        let objects = self.collections.iter().flat_map(|one| one.objects.values());
-        self.object_bytes = objects.map(|entry| entry.bytes()).sum();
-        self.revision = revision;
-        self.epoch += 1;
-        self.compact();
+        let rewinds = self.rewind_all(revision)?;
+        self.replace(&Whole::reconstruct(rewinds, revision));
         Ok(())
     }
 

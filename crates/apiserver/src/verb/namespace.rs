@@ -72,7 +72,6 @@ pub(super) fn delete(
 
 /// Continues the namespace deletions that were in progress when the server last stopped, and creates the objects that
 /// namespaces lack.
-#[cfg(feature = "persistence")]
 pub(crate) fn resume(shared: &Arc<Shared>) {
     super::namespace_content::complete_all(shared);
     let Some(namespaces) = &shared.builtin.namespaces else {

@@ -65,7 +65,6 @@ pub(super) fn complete(shared: &Shared, state: &mut State, resource: &Resource, 
 }
 
 /// Creates what is missing in all namespaces, after a start.
-#[cfg(feature = "persistence")]
 pub(super) fn complete_all(shared: &Shared) {
     let Some(namespaces) = &shared.builtin.namespaces else {
         return;

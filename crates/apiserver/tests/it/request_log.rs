@@ -146,3 +146,22 @@ async fn direct_calls_are_not_recorded() {
     server.list("v1", "pods");
     assert!(server.requests().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_last_requests_are_printed_with_their_times() {
+    let server = pods(&["a"]);
+    get(&server, "/api/v1/nodes").await;
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let uri = "/api/v1/pods?limit=5&labelSelector=app%3Dweb";
+    let agent = request("GET", uri).header("user-agent", "scheduler");
+    send(&server, agent.body(Full::<Bytes>::default()).unwrap()).await;
+    tokio::time::advance(Duration::from_millis(1_250)).await;
+    server.faults().inject("get pods: 503 x1").unwrap();
+    get(&server, "/api/v1/namespaces/default/pods/a").await;
+    let printed = server.requests().last(Duration::from_secs(10)).to_string();
+    assert_eq!(
+        printed,
+        "   60.000 s  200  list    /api/v1/pods?limit=5&labelSelector=app=web  rv 1  scheduler\n            61.250 s  503  get     /api/v1/namespaces/default/pods/a  [503]\n"
+    );
+    assert_eq!(server.requests().to_string().lines().count(), 3);
+}

@@ -145,12 +145,11 @@ impl ServerSnapshot {
             for entry in self.whole.collection(resource.collection).range("", "") {
                 let object = Value::Object(entry.object(resource));
                 text.push_str("---\n");
-                match yaml::to_text(&object) {
-                    Ok(document) => text.push_str(&document),
-                    Err(TooLong) => {
-                        text.push_str(&format!("# {name} {}: too long for YAML\n", entry.key));
-                    }
-                }
+                let document = yaml::to_text(&object).unwrap_or_else(|TooLong| {
+                    let key = &entry.key;
+                    format!("# {name} {key}: too long for YAML\n")
+                });
+                text.push_str(&document);
             }
         }
         text

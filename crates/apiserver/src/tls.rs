@@ -1,11 +1,13 @@
-//! Serves TLS with certificates that the server generates.
+//! Serves TLS with certificates that the server generates, or that the program has.
 //!
 //! Identifies clients by their certificates.
 //!
 //! Guarantees:
-//! - each [`Tls`] has its own certificate authority, whose key never leaves the process;
+//! - each generated [`Tls`] has its own certificate authority, whose key never leaves the process;
 //! - client certificates are optional, but the handshake fails for a certificate from another authority;
 //! - `Debug` output, logs and messages contain no keys, and nothing is written to the disk.
+
+mod subject;
 
 use std::fmt;
 use std::io;
@@ -19,6 +21,7 @@ use rcgen::{
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
@@ -38,9 +41,9 @@ const NAMES: [&str; 7] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// A certificate authority and a server certificate that this authority issued. Cheap to clone.
+/// A server certificate, and the authority of client certificates. Cheap to clone.
 ///
-/// Certificates are valid from 1975 to 4096. Keys are random and do not depend on
+/// Generated certificates are valid from 1975 to 4096. Keys are random and do not depend on
 /// [`crate::Builder::rng_seed`].
 ///
 /// Several servers can use one `Tls`. A client that trusts the authority trusts all these servers.
@@ -50,7 +53,8 @@ pub struct Tls {
 }
 
 struct Inner {
-    authority: CertifiedIssuer<'static, KeyPair>,
+    /// The authority that issues certificates. `None` if the certificates are the program's.
+    authority: Option<CertifiedIssuer<'static, KeyPair>>,
     ca_pem: String,
     acceptor: TlsAcceptor,
     /// The issued client certificates, each with the user for whom it was issued.
@@ -64,11 +68,11 @@ pub struct ClientCertificate {
     key_pem: String,
 }
 
-/// The error of a failed attempt to generate a certificate.
+/// The error of a failed attempt to generate or read a certificate.
 ///
-/// The cause is an invalid name, or a system without a source of randomness.
+/// The cause is an invalid name, a system without a source of randomness, or an invalid text in PEM.
 #[derive(Debug, thiserror::Error)]
-#[error("the certificate could not be created")]
+#[error("the certificate could not be created or read")]
 pub struct TlsError(#[source] BoxError);
 
 // === impl Tls ===
@@ -95,18 +99,53 @@ impl Tls {
         params.distinguished_name = common_name("kube-informer-apiserver");
         let purpose = ExtendedKeyUsagePurpose::ServerAuth;
         let (certificate, key) = issue(&authority, params, purpose)?;
-        let acceptor = acceptor(&authority, certificate.der().clone(), &key)?;
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.der().clone()).map_err(TlsError::new)?;
+        let acceptor = acceptor(Some(roots), vec![certificate.der().clone()], key)?;
         Ok(Tls {
             inner: Arc::new(Inner {
                 ca_pem: authority.pem(),
-                authority,
+                authority: Some(authority),
                 acceptor,
                 issued: Mutex::default(),
             }),
         })
     }
 
-    /// Returns the certificate of the authority in PEM. Clients must trust this certificate.
+    /// Uses a server certificate that the program has, and reads the users from client certificates, as kube-apiserver
+    /// does with `--tls-cert-file`, `--tls-private-key-file` and `--client-ca-file`.
+    ///
+    /// `chain` is the server's certificate and the certificates between it and a root, and `key` its private key, in
+    /// PEM. `client_ca` contains the authorities of client certificates in PEM. The user's name is the common name of
+    /// the certificate, and the groups are its organizations. Without `client_ca`, the server requests no client
+    /// certificates.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a text contains no certificate or no key, or if the key does not belong to the certificate.
+    pub fn from_pem(chain: &str, key: &str, client_ca: Option<&str>) -> Result<Tls, TlsError> {
+        let certificates = certificates(chain)?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(TlsError::new)?;
+        let roots = client_ca.map(|authorities| {
+            let mut roots = RootCertStore::empty();
+            for authority in self::certificates(authorities)? {
+                roots.add(authority).map_err(TlsError::new)?;
+            }
+            Ok(roots)
+        });
+        let acceptor = acceptor(roots.transpose()?, certificates, key)?;
+        Ok(Tls {
+            inner: Arc::new(Inner {
+                ca_pem: chain.to_owned(),
+                authority: None,
+                acceptor,
+                issued: Mutex::default(),
+            }),
+        })
+    }
+
+    /// Returns the certificate of the authority in PEM, or the chain of [`Tls::from_pem`]. Clients must trust it.
     pub fn ca_pem(&self) -> &str {
         &self.inner.ca_pem
     }
@@ -119,11 +158,15 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// Returns an error if the system has no source of randomness.
+    /// Returns an error if the system has no source of randomness, or if the certificates are those of
+    /// [`Tls::from_pem`], whose authority has no key here.
     pub fn issue(&self, user: User) -> Result<ClientCertificate, TlsError> {
+        let Some(authority) = &self.inner.authority else {
+            return Err(TlsError::new("the key of the authority is not known"));
+        };
         let params = named(&user.name);
         let purpose = ExtendedKeyUsagePurpose::ClientAuth;
-        let (certificate, key) = issue(&self.inner.authority, params, purpose)?;
+        let (certificate, key) = issue(authority, params, purpose)?;
         let issued = (certificate.der().clone(), user.authenticated());
         self.inner.issued.lock().push(issued);
         Ok(ClientCertificate {
@@ -142,6 +185,10 @@ impl Tls {
         let Some([certificate, ..]) = session.peer_certificates() else {
             return Ok((stream, None));
         };
+        if self.inner.authority.is_none() {
+            let user = subject::user_of(certificate);
+            return Ok((stream, user));
+        }
         let issued = self.inner.issued.lock();
         let found = issued.iter().find(|(known, _)| known == certificate);
         let user = found.map(|(_, user)| Arc::clone(user));
@@ -203,24 +250,38 @@ fn key() -> Result<KeyPair, TlsError> {
     KeyPair::generate().map_err(TlsError::new)
 }
 
+/// Returns the certificates in a text in PEM, of which there must be one at least.
+fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found = CertificateDer::pem_slice_iter(pem.as_bytes());
+    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(TlsError::new)?;
+    if found.is_empty() {
+        return Err(TlsError::new("the text has no certificate"));
+    }
+    Ok(found)
+}
+
+/// Returns the acceptor of connections. Client certificates, which are optional, must be issued by one of `clients`.
 fn acceptor(
-    authority: &CertifiedIssuer<'static, KeyPair>,
-    certificate: CertificateDer<'static>,
-    key: &KeyPair,
+    clients: Option<RootCertStore>,
+    certificates: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
 ) -> Result<TlsAcceptor, TlsError> {
-    let mut roots = RootCertStore::empty();
-    roots.add(authority.der().clone()).map_err(TlsError::new)?;
     let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
-    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-        .allow_unauthenticated()
-        .build()
-        .map_err(TlsError::new)?;
-    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let mut config = ServerConfig::builder_with_provider(provider)
+    let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(TlsError::new)?
-        .with_client_cert_verifier(clients)
-        .with_single_cert(vec![certificate], key)
+        .map_err(TlsError::new)?;
+    let config = match clients {
+        None => config.with_no_client_auth(),
+        Some(roots) => {
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                .allow_unauthenticated()
+                .build()
+                .map_err(TlsError::new)?;
+            config.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config = config
+        .with_single_cert(certificates, key)
         .map_err(TlsError::new)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))

@@ -4,6 +4,7 @@
 
 pub(crate) mod demo;
 pub(crate) mod serve;
+pub(crate) mod stand_in;
 
 use anyhow::Context as _;
 
@@ -13,6 +14,10 @@ use crate::interrupt::{Interrupt, Signal};
 pub(crate) enum Command {
     Demo(demo::Options),
     Serve(serve::Options),
+    /// Started under the name `kube-apiserver`.
+    KubeApiserver(stand_in::KubeApiserver),
+    /// Started under the name `etcd`.
+    Etcd(stand_in::Etcd),
 }
 
 /// The reason why a subcommand ended without an error.
@@ -28,5 +33,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<Ending> {
     match command {
         Command::Demo(options) => demo::run(&options, &mut interrupt).await,
         Command::Serve(options) => serve::run(&options, &mut interrupt).await,
+        Command::KubeApiserver(options) => stand_in::kube_apiserver(&options, &mut interrupt).await,
+        Command::Etcd(options) => stand_in::etcd(&options, &mut interrupt).await,
     }
 }

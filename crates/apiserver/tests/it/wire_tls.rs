@@ -9,6 +9,9 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube_client::config::Kubeconfig;
 use kube_informer_apiserver::{ClientCertificate, Rule, Tls, User};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
@@ -33,8 +36,21 @@ async fn connect(
     alpn: &str,
     client: Option<&ClientCertificate>,
 ) -> std::io::Result<TlsStream<TcpStream>> {
+    let client = client.map(|client| (client.certificate_pem(), client.key_pem()));
+    connect_with(address, trusted.ca_pem(), name, alpn, client).await
+}
+
+/// Opens a TLS connection as [`connect`] does. `trusted` is the authority in PEM, and `client` the certificate and the
+/// key of the client.
+async fn connect_with(
+    address: SocketAddr,
+    trusted: &str,
+    name: &str,
+    alpn: &str,
+    client: Option<(&str, &str)>,
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
-    let authority = CertificateDer::from_pem_slice(trusted.ca_pem().as_bytes()).unwrap();
+    let authority = CertificateDer::from_pem_slice(trusted.as_bytes()).unwrap();
     roots.add(authority).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -42,10 +58,9 @@ async fn connect(
         .with_root_certificates(roots);
     let mut config = match client {
         None => config.with_no_client_auth(),
-        Some(client) => {
-            let pem = client.certificate_pem().as_bytes();
-            let certificate = CertificateDer::from_pem_slice(pem).unwrap();
-            let key = PrivateKeyDer::from_pem_slice(client.key_pem().as_bytes()).unwrap();
+        Some((certificate, key)) => {
+            let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
             config
                 .with_client_auth_cert(vec![certificate], key)
                 .unwrap()
@@ -244,4 +259,66 @@ fn decoded(base64: &str) -> String {
 fn a_name_that_no_certificate_can_contain_is_an_error() {
     let error = Tls::generate(["müller.example"]).unwrap_err();
     assert!(std::error::Error::source(&error).is_some());
+}
+
+/// Returns an authority, and a certificate and its key that the authority has issued, all in PEM.
+fn issued(name: &str, group: Option<&str>, host: Option<&str>) -> [String; 3] {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let hosts: Vec<String> = host.into_iter().map(str::to_owned).collect();
+    let mut params = CertificateParams::new(hosts).unwrap();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    if let Some(group) = group {
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, group);
+    }
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, &authority).unwrap();
+    [authority.pem(), certificate.pem(), key.serialize_pem()]
+}
+
+#[tokio::test]
+async fn the_certificates_of_the_program_identify_users_and_groups() {
+    let [server_ca, chain, key] = issued("server", None, Some("localhost"));
+    let [client_ca, certificate, client_key] = issued("jane", Some("readers"), None);
+    let rules = [Rule::allow(["list"], ["pods"]).for_group("readers")];
+    let server = builder().seed([pod("a")]).rules(rules).build();
+    let tls = Tls::from_pem(&chain, &key, Some(&client_ca)).unwrap();
+    let listening = server.listen_tls(loopback(), &tls).await.unwrap();
+    let address = listening.local_addr();
+    let open = |client| connect_with(address, &server_ca, "localhost", "http/1.1", client);
+    let jane = open(Some((&certificate, &client_key))).await.unwrap();
+    assert_eq!(ask(jane, None).await.0, 200);
+    let nobody = open(None).await.unwrap();
+    assert_eq!(ask(nobody, None).await.0, 403);
+    let [_, foreign, foreign_key] = issued("jane", Some("readers"), None);
+    let foreign = open(Some((&foreign, &foreign_key))).await;
+    match foreign {
+        // With TLS 1.3 the client learns of the refusal when it reads.
+        Ok(mut stream) => {
+            let read = tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 1]).await;
+            assert!(read.is_err(), "{read:?}");
+        }
+        Err(error) => assert!(error.to_string().contains("certificate"), "{error}"),
+    }
+    assert!(tls.issue(User::new("joe")).is_err());
+    listening.shutdown().await;
+}
+
+#[test]
+fn a_text_without_a_certificate_or_a_fitting_key_is_an_error() {
+    let [authority, chain, key] = issued("server", None, Some("localhost"));
+    let [_, _, other_key] = issued("other", None, None);
+    for (chain, key, client_ca) in [
+        ("", &key, None),
+        (&*chain, &other_key, None),
+        (&chain, &authority, None),
+        (&chain, &key, Some("no PEM")),
+    ] {
+        assert!(Tls::from_pem(chain, key, client_ca).is_err());
+    }
+    Tls::from_pem(&chain, &key, None).unwrap();
 }

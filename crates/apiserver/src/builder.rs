@@ -23,9 +23,10 @@ use crate::resource::Registry;
 #[cfg(feature = "persistence")]
 use crate::restart::{Kept, Restored, with_definitions};
 use crate::server::Server;
-use crate::shared::{Settings, Shared};
+use crate::shared::{GarbageCollection, Settings, Shared};
 #[cfg(feature = "persistence")]
 use crate::storage::{Disk, OpenDatabase, OpenError, open_file};
+use crate::verb::garbage_collection::Collecting;
 use crate::verb::namespace_content;
 use crate::watch_cache::WatchCache;
 use crate::yaml;
@@ -71,6 +72,7 @@ impl Builder {
                 watcher_buffer: WATCHER_BUFFER,
                 storage_quota: STORAGE_QUOTA,
                 clock: Clock::system(),
+                garbage_collection: GarbageCollection::Off,
                 watch_cache: WatchCache::default(),
                 watch_caches: BTreeMap::new(),
             },
@@ -169,6 +171,20 @@ impl Builder {
     /// that has issued no certificate. The default is false, as without these controllers.
     pub fn default_service_accounts(mut self, exist: bool) -> Builder {
         self.settings.root_ca = exist.then_some(namespace_content::CERTIFICATE);
+        self
+    }
+
+    /// Sets whether the server deletes the dependents of deleted objects, as the garbage collector of Kubernetes does.
+    ///
+    /// With true, deletions end as on a cluster, for each propagation policy and at any depth: see [Garbage
+    /// collection](crate#garbage-collection). Objects whose owners do not exist are deleted, [seeds](Builder::seed)
+    /// too. The default is false, as without kube-controller-manager.
+    pub fn garbage_collection(mut self, collects: bool) -> Builder {
+        self.settings.garbage_collection = if collects {
+            GarbageCollection::On
+        } else {
+            GarbageCollection::Off
+        };
         self
     }
 
@@ -290,6 +306,7 @@ impl Builder {
         let registry = Registry::new(&self.kinds);
         let server = self.empty(registry, 0);
         bootstrap.fill(&server);
+        Collecting::complete(server.shared());
         carry_out(&server, &plans);
         server
     }

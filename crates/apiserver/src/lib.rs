@@ -93,6 +93,33 @@
 //! `kubectl delete --force` does.
 //! A direct call of [`Server::delete`] uses no grace period.
 //!
+//! # Garbage collection
+//!
+//! With [`Builder::garbage_collection`], the server deletes the dependents of deleted objects, as the garbage collector
+//! of kube-controller-manager does. A dependent has an owner reference, which names its owner by `apiVersion`, `kind`,
+//! name and uid; the owner has the same namespace, or none.
+//!
+//! | `propagationPolicy` | what happens |
+//! | --- | --- |
+//! | `Background` | the owner is removed, and then its dependents, at any depth |
+//! | `Foreground` | the owner keeps the finalizer `foregroundDeletion` until no dependent with `blockOwnerDeletion` is left |
+//! | `Orphan` | the owner keeps the finalizer `orphan` until it is removed from the owner references of all dependents |
+//! | none | that of the object's finalizers, or else of its kind: `Orphan` for `Job` and `ReplicationController`, `Background` for all others |
+//!
+//! An object with several owners is deleted with the last one. An object that is created with owners that do not
+//! exist is deleted too, and an owner in another namespace does not exist: the event `OwnerRefInvalidNamespace` reports
+//! it. An object whose owner has a kind that is not served stays.
+//!
+//! The collection runs inside the call that leaves the garbage, as the deletion of a namespace does, and needs no
+//! runtime. When the call returns, only the objects are left that wait for a finalizer or a grace period. The call that
+//! ends the wait continues the collection, after a restart too. Each change has its revision and its event. A request
+//! yields between the changes, and completes them even if its client disconnects. Pods on nodes get their grace period.
+//! A change that fails, for example because the disk is full, is tried again by a later write.
+//!
+//! The server keeps some 500 bytes for an object with an owner, and nothing for other objects.
+//!
+//! Without garbage collection, no kind orphans its dependents by default, since nothing removes the finalizer.
+//!
 //! # Namespaces
 //!
 //! A deleted namespace becomes Terminating, and nothing can be created in it.
@@ -143,9 +170,9 @@
 //!   remove them.
 //! - A `Service` gets a cluster IP of 10.96.0.0/16 and node ports, but no traffic is forwarded. Only IPv4 is available.
 //!   A direct call gives a `Service` what it lacks, and checks nothing.
-//! - Apart from the deletion of namespaces, the work for definitions and
-//!   [`Builder::default_service_accounts`], the server does no work of
-//!   controllers: there is no garbage collection, and a `Deployment` creates no `ReplicaSet`.
+//! - Apart from the deletion of namespaces, the work for definitions, [`Builder::garbage_collection`] and
+//!   [`Builder::default_service_accounts`], the server does no work of controllers: a `Deployment` creates no
+//!   `ReplicaSet`.
 //! - Server-side apply is not supported.
 //! - The parser of YAML follows YAML 1.2, with the scalars of YAML 1.1 that Kubernetes reads. Some rare texts that
 //!   Kubernetes accepts are rejected, and most syntax errors have another message.
@@ -253,6 +280,7 @@ mod fault;
 // The state shared by all requests, the durability of writes, and writes of many objects.
 mod definition;
 mod published;
+mod garbage;
 mod shared;
 mod group_commit;
 mod long_write;

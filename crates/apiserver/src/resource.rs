@@ -408,6 +408,11 @@ impl Registry {
         self.collections.get(group_resource)
     }
 
+    /// Returns the last resource of each collection.
+    pub(crate) fn last_resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.collections.values()
+    }
+
     /// Returns the names of the definitions that add a kind.
     pub(crate) fn defined(&self) -> impl Iterator<Item = &String> {
         self.defined.keys()

@@ -17,6 +17,7 @@ use crate::resource::{CollectionId, Registry, Resource};
 use crate::shared::Shared;
 use crate::storage::{Disk, Entry, OpenError, Stored, Write};
 use crate::verb::definition::Definitions;
+use crate::verb::garbage_collection::Collecting;
 use crate::verb::namespace;
 
 /// Returns the registry `fixed` with the kinds of the definitions that a data directory contains.
@@ -166,6 +167,8 @@ impl Shared {
         let before = self.before_write();
         namespace::resume(self);
         Definitions::resume(self).complete();
+        self.lock().expire_relations();
+        Collecting::complete(self);
         if let Err(cause) = self.settle(before) {
             // The namespaces and definitions stay as they are until the next start.
             tracing::warn!(%cause, "failed to resume interrupted work on namespaces and CustomResourceDefinitions; it resumes at the next start");

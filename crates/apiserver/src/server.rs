@@ -37,6 +37,7 @@ use crate::verb::create::create;
 use crate::verb::definition::{self, Definitions};
 use crate::verb::delete::delete;
 use crate::verb::delete_object::{DeleteOptions, Deleted};
+use crate::verb::garbage_collection::Collecting;
 use crate::verb::namespace::Emptying;
 use crate::verb::patch::{PatchBody, patch};
 use crate::verb::update::update;
@@ -127,6 +128,7 @@ impl Server {
             let object = parsed(&resource, object)?;
             let entry = create(&self.shared, &resource, None, object, How::DIRECT)?;
             Definitions::after_write(&self.shared, &resource, Some(entry.name())).complete();
+            Collecting::complete(&self.shared);
             created += 1;
             long.wrote(resource.collection).await?;
         }
@@ -212,6 +214,7 @@ impl Server {
             let deleted = delete(shared, subject, &options, How::DIRECT)?;
             Emptying::after_delete(shared, subject, How::DIRECT).complete();
             Definitions::after_write(shared, &resource, Some(subject.name)).complete();
+            Collecting::complete(shared);
             Ok(deleted)
         })?;
         let (Deleted::Removed(entry) | Deleted::Marked(entry)) = deleted;
@@ -302,6 +305,9 @@ impl Server {
         let entry = self.write(|shared| {
             let entry = create(shared, &resource, None, object, how)?;
             Definitions::after_write(shared, &resource, Some(entry.name())).complete();
+            if how.origin != Origin::Seed {
+                Collecting::complete(shared);
+            }
             Ok(entry)
         })?;
         Ok(show(&resource, &entry))
@@ -377,6 +383,7 @@ fn follow_up(shared: &Arc<Shared>, subject: Subject<'_>) {
     } = subject;
     Emptying::after_write(shared, resource, namespace, How::DIRECT).complete();
     Definitions::after_write(shared, resource, Some(name)).complete();
+    Collecting::complete(shared);
 }
 
 fn show(resource: &Resource, entry: &Entry) -> Value {

@@ -7,6 +7,8 @@
 //!
 //! The `group_commit` module writes to the data directory. This module does not.
 
+mod relations;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,6 +22,7 @@ use crate::body_limit::BodyLimit;
 use crate::clock::Clock;
 use crate::definition::{Definition, Names};
 use crate::fault::Switchboard;
+use crate::garbage::Graph;
 use crate::published::Publication;
 use crate::request_log::Recorder;
 use crate::resource::{Builtin, CollectionId, Defined, Registry, Resource};
@@ -36,6 +39,13 @@ use crate::watch_cache::{Cache, WatchCache, WatcherId};
 /// The value is that of `blockTimeout` in Kubernetes' `watch_cache.go`.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
+/// Whether the server deletes the dependents of deleted objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GarbageCollection {
+    On,
+    Off,
+}
+
 /// The settings of a server, which the builder sets and which never change.
 pub(crate) struct Settings {
     pub(crate) watch_list: bool,
@@ -49,6 +59,7 @@ pub(crate) struct Settings {
     /// Maximum total size of all stored objects in bytes.
     pub(crate) storage_quota: u64,
     pub(crate) clock: Clock,
+    pub(crate) garbage_collection: GarbageCollection,
     /// Setting of the watch caches of all resources that `watch_caches` does not contain.
     pub(crate) watch_cache: WatchCache,
     /// Settings of the watch caches of single resources, by name, such as `deployments.apps`.
@@ -105,11 +116,17 @@ pub(crate) struct State {
     floor: u64,
     /// What the newest services have, or `None` if it was not needed yet.
     allocated: Option<Allocated>,
+    /// The owners and dependents among the newest objects. `None` if the server collects no garbage.
+    pub(crate) garbage: Option<Box<Graph>>,
 }
 
 // === impl Settings ===
 
 impl Settings {
+    pub(crate) fn collects_garbage(&self) -> bool {
+        self.garbage_collection == GarbageCollection::On
+    }
+
     /// Returns an empty watch cache for a resource, such as `deployments.apps`.
     fn cache_of(&self, resource: &str) -> Cache {
         let policy = self.watch_caches.get(resource);
@@ -125,6 +142,7 @@ impl Shared {
         let names = registry.collection_names().into_iter();
         let caches = names.map(|name| settings.cache_of(name)).collect();
         let requests = Arc::new(Recorder::new());
+        let garbage = settings.collects_garbage().then(Box::default);
         Shared {
             builtin: registry.builtin(),
             registry: RwLock::new(registry),
@@ -146,6 +164,7 @@ impl Shared {
                 last_watcher: 0,
                 floor: 0,
                 allocated: None,
+                garbage,
             }),
             revision: watch::Sender::new(0),
         }
@@ -164,6 +183,7 @@ impl Shared {
         for cache in &mut state.caches {
             cache.forget(whole.revision());
         }
+        state.expire_relations();
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -212,6 +232,9 @@ impl Shared {
         let collection = resource.collection;
         if resource.is_services() {
             state.follow_service(resource, key, new.as_deref());
+        }
+        if state.garbage.is_some() {
+            state.follow_relations(resource, key, new.as_deref());
         }
         let write = Write {
             revision: state.next_revision(),
@@ -328,6 +351,7 @@ impl Shared {
         let new = new.map(|name| self.settings.cache_of(name));
         state.caches.extend(new);
         *self.registry.write() = Arc::new(registry);
+        state.retry_relations();
         // Last, so that no document of the earlier kinds is kept.
         self.openapi.expire();
     }
@@ -378,6 +402,7 @@ impl Shared {
         restored.map_err(|Compacted| ApiError::list_too_old())?;
         state.allocated = None;
         state.floor = 0;
+        state.expire_relations();
         self.follow_all_definitions(state);
         self.revision.send_replace(revision);
         Ok(())
@@ -487,6 +512,7 @@ impl State {
     ) {
         self.pending.fail(touched, error);
         self.allocated = None;
+        self.expire_relations();
     }
 
     pub(crate) fn watches(&self) -> usize {

@@ -19,6 +19,7 @@ use crate::shared::{Settings, Shared};
 use crate::status::ApiError;
 use crate::storage::{Compacted, Whole};
 use crate::verb::definition::Definitions;
+use crate::verb::garbage_collection::Collecting;
 use crate::verb::namespace;
 use crate::yaml::{self, TooLong};
 
@@ -162,7 +163,8 @@ impl ServerSnapshot {
     /// empty request log, and no port. It keeps its objects in memory, also if the first server has a data directory.
     /// Its random values, such as uids, continue those of the first server, and are the same in each fork.
     ///
-    /// The call takes the same time for any number of objects.
+    /// The call takes the same time for any number of objects. With [garbage
+    /// collection](crate::Builder::garbage_collection), it reads the owners of all objects.
     #[must_use]
     pub fn fork(&self) -> Server {
         let (registry, settings) = (Arc::clone(&self.registry), Arc::clone(&self.settings));
@@ -172,6 +174,7 @@ impl ServerSnapshot {
         // The deletions that were under way continue.
         namespace::resume(&shared);
         Definitions::resume(&shared).complete();
+        Collecting::complete(&shared);
         Server::new(shared)
     }
 

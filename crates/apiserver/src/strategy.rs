@@ -112,6 +112,15 @@ impl StatusMetadata {
     ]);
 }
 
+/// What happens to the dependents of a deleted object, if neither the request nor the object determines it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GarbageCollectionPolicy {
+    DeleteDependents,
+    OrphanDependents,
+    /// The objects of the kind have no dependents, and no propagation policy has an effect.
+    Unsupported,
+}
+
 /// The behavior of one resource type on writes and in responses.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent of each other")]
@@ -135,6 +144,8 @@ pub(crate) struct Strategy {
     pub(crate) creates_on_update: bool,
     /// Whether the response to a deletion is the object instead of a `Status` (`ReturnDeletedObject`).
     pub(crate) returns_deleted: bool,
+    /// What happens to the dependents of a deleted object by default (`DefaultGarbageCollectionPolicy`).
+    pub(crate) dependents: GarbageCollectionPolicy,
     /// Path of the resource's objects below `/registry/` in Kubernetes' etcd, such as `minions` for nodes.
     /// Error messages contain this path.
     ///
@@ -201,6 +212,7 @@ impl Strategy {
         requires_revision: false,
         creates_on_update: false,
         returns_deleted: false,
+        dependents: GarbageCollectionPolicy::DeleteDependents,
         stored_at: None,
         fields: FieldTable::NONE,
         columns: columns::DATED,

@@ -15,6 +15,7 @@ pub(crate) mod delete;
 pub(crate) mod delete_object;
 pub(crate) mod discovery;
 mod document;
+pub(crate) mod garbage_collection;
 pub(crate) mod get;
 pub(crate) mod list;
 mod metrics;
@@ -55,6 +56,7 @@ use crate::strategy::Part;
 
 use definition::Definitions;
 use delete_object::Deleted;
+use garbage_collection::Collecting;
 use list::{ListCall, Page};
 use namespace::Emptying;
 use patch::Rigour;
@@ -98,6 +100,8 @@ impl Call {
         match &self.destination {
             Destination::Resource(target) if self.verb.is_write() => {
                 let before = self.shared.before_write();
+                // Before the write: it is completed even if the future is dropped.
+                let collecting = Collecting::after_writes(&self.shared);
                 let answer = self.answer_resource(target).await;
                 // The deletion of a collection can fail after it has removed objects.
                 let is_deletion = matches!(self.verb, Verb::Delete | Verb::DeleteCollection);
@@ -106,6 +110,9 @@ impl Call {
                     let definitions = self.follow_definition(target);
                     let emptied = self.continue_deletion(target).run().await;
                     definitions.run().await.and(emptied)?;
+                }
+                if let Some(collecting) = collecting {
+                    collecting.run().await?;
                 }
                 // An error may also be based on a write that is not durable yet.
                 self.shared.settled(before).await?;
@@ -334,6 +341,7 @@ impl Call {
 
     fn delete(&self, target: &Target) -> Result<Reply, ApiError> {
         let options = self.delete_options()?;
+        self.warn_of_orphans(&target.resource, &options);
         let how = How::request(Part::Main, options.dry_run);
         let deleted = delete::delete(&self.shared, Self::subject(target)?, &options, how)?;
         match deleted {
@@ -362,6 +370,7 @@ impl Call {
 
     async fn delete_collection(&self, target: &Target) -> Result<Reply, ApiError> {
         let options = self.delete_options()?;
+        self.warn_of_orphans(&target.resource, &options);
         let how = How::request(Part::Main, options.dry_run);
         let page = self.page(target).await?;
         let listed: Vec<Arc<Entry>> = page.entries.clone();

@@ -50,6 +50,8 @@ pub(crate) struct Entry {
     metadata: Range<usize>,
     /// The rules of a definition to which the object has been adapted, if any.
     model: Option<Arc<Model>>,
+    /// Whether the object has owner references, or is being deleted.
+    is_concerned: bool,
 }
 
 impl Entry {
@@ -116,6 +118,7 @@ impl Entry {
             members: members.into(),
             metadata: at,
             model: resource.model.clone(),
+            is_concerned: is_concerned(&metadata),
         }
     }
 
@@ -252,7 +255,13 @@ impl Entry {
             members: members.into(),
             metadata: self.metadata.start..end,
             model: self.model.clone(),
+            is_concerned: self.is_concerned,
         }
+    }
+
+    /// Returns whether garbage collection may concern the object itself: it has owner references, or is being deleted.
+    pub(crate) fn is_concerned(&self) -> bool {
+        self.is_concerned
     }
 
     pub(crate) fn is_too_large(&self) -> bool {
@@ -381,6 +390,11 @@ impl Entry {
         self.write_object(resource, &mut bytes);
         serde_json::from_slice(&bytes).expect("an entry was written as JSON")
     }
+}
+
+fn is_concerned(metadata: &Value) -> bool {
+    let is_set = |member: &str| metadata.get(member).is_some_and(|value| !value.is_null());
+    is_set("ownerReferences") || is_set("deletionTimestamp")
 }
 
 /// Returns `metadata` with `revision` as `resourceVersion`, or without this member if `revision` is 0.

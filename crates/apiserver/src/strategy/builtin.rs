@@ -4,6 +4,7 @@
 //!
 //! Guarantees: a resource without a row has the strategy [`Strategy::BUILTIN`].
 
+use super::GarbageCollectionPolicy::{OrphanDependents, Unsupported};
 use super::update_checks::with_updates;
 use super::{
     StatusMetadata, Strategy, api_service, config_map, daemon_set, definition, endpoints, event,
@@ -21,7 +22,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("componentstatuses", Strategy { columns: columns::cluster::COMPONENT_STATUSES, ..Strategy::BUILTIN }),
     ("configmaps", Strategy { columns: columns::CONFIG_MAPS, hooks: config_map::HOOKS, ..Strategy::BUILTIN }),
     ("endpoints", Strategy { creates_on_update: true, stored_at: Some("services/endpoints"), columns: columns::ENDPOINTS, ..Strategy::BUILTIN }),
-    ("events", Strategy { creates_on_update: true, fields: field::CORE_EVENT, hooks: event::CORE, columns: columns::EVENTS, ..Strategy::BUILTIN }),
+    ("events", Strategy { dependents: Unsupported, creates_on_update: true, fields: field::CORE_EVENT, hooks: event::CORE, columns: columns::EVENTS, ..Strategy::BUILTIN }),
     ("limitranges", Strategy { creates_on_update: true, hooks: quota::LIMIT_RANGE, ..Strategy::BUILTIN }),
     ("namespaces", Strategy { returns_deleted: true, metadata: MetadataRules::of(Label), initial_status: Some(r#"{"phase":"Active"}"#), fields: field::NAMESPACE, columns: columns::NAMESPACES, hooks: namespace::HOOKS, ..Strategy::BUILTIN }),
     ("nodes", Strategy { keeps_client_status: true, stored_at: Some("minions"), fields: field::NODE, columns: columns::workload::NODES, hooks: node::HOOKS, ..Strategy::BUILTIN }),
@@ -29,7 +30,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("persistentvolumes", Strategy { returns_deleted: true, initial_status: Some(r#"{"phase":"Pending"}"#), columns: columns::PERSISTENT_VOLUMES, hooks: persistent_volume::HOOKS, ..Strategy::BUILTIN }),
     ("pods", Strategy { status_metadata: StatusMetadata::Except(&["deletionTimestamp", "ownerReferences"]), counts_generations: true, returns_deleted: true, initial_status: Some(r#"{"phase":"Pending"}"#), fields: field::POD, columns: columns::workload::PODS, hooks: pod::HOOKS, ..Strategy::BUILTIN }),
     ("podtemplates", Strategy { counts_generations: true, returns_deleted: true, hooks: fixed::POD_TEMPLATE, columns: columns::workload::POD_TEMPLATES, ..Strategy::BUILTIN }),
-    ("replicationcontrollers", Strategy { counts_generations: true, stored_at: Some("controllers"), fields: field::REPLICATION_CONTROLLER, columns: columns::workload::REPLICATION_CONTROLLERS, hooks: workload::REPLICATION_CONTROLLER, ..Strategy::BUILTIN }),
+    ("replicationcontrollers", Strategy { dependents: OrphanDependents, counts_generations: true, stored_at: Some("controllers"), fields: field::REPLICATION_CONTROLLER, columns: columns::workload::REPLICATION_CONTROLLERS, hooks: workload::REPLICATION_CONTROLLER, ..Strategy::BUILTIN }),
     ("resourcequotas", Strategy { returns_deleted: true, hooks: quota::QUOTA, columns: columns::cluster::RESOURCE_QUOTAS, ..Strategy::BUILTIN }),
     ("secrets", Strategy { fields: field::SECRET, columns: columns::SECRETS, hooks: secret::HOOKS, ..Strategy::BUILTIN }),
     ("serviceaccounts", Strategy { returns_deleted: true, columns: columns::ANY, ..Strategy::BUILTIN }),
@@ -49,12 +50,12 @@ const ROWS: &[(&str, Strategy)] = &[
     ("controllerrevisions.apps", Strategy { hooks: workload::CONTROLLER_REVISION, columns: columns::workload::CONTROLLER_REVISIONS, ..Strategy::BUILTIN }),
     ("horizontalpodautoscalers.autoscaling", Strategy { columns: columns::AUTOSCALERS, ..Strategy::BUILTIN }),
     ("cronjobs.batch", Strategy { counts_generations: true, columns: columns::workload::CRON_JOBS, hooks: job::CRON_JOB, ..Strategy::BUILTIN }),
-    ("jobs.batch", Strategy { counts_generations: true, fields: field::JOB, columns: columns::workload::JOBS, hooks: job::HOOKS, ..Strategy::BUILTIN }),
+    ("jobs.batch", Strategy { dependents: OrphanDependents, counts_generations: true, fields: field::JOB, columns: columns::workload::JOBS, hooks: job::HOOKS, ..Strategy::BUILTIN }),
     ("certificatesigningrequests.certificates.k8s.io", Strategy { fields: field::SIGNING_REQUEST, columns: columns::cluster::SIGNING_REQUESTS, ..Strategy::BUILTIN }),
     ("leasecandidates.coordination.k8s.io", Strategy { metadata: MetadataRules::GENERIC, requires_revision: true, creates_on_update: true, ..Strategy::BUILTIN }),
     ("leases.coordination.k8s.io", Strategy { metadata: MetadataRules::GENERIC, requires_revision: true, creates_on_update: true, hooks: lease::HOOKS, columns: columns::LEASES, ..Strategy::BUILTIN }),
     ("endpointslices.discovery.k8s.io", Strategy { counts_generations: true, hooks: endpoints::SLICE, columns: columns::cluster::ENDPOINT_SLICES, ..Strategy::BUILTIN }),
-    ("events.events.k8s.io", Strategy { creates_on_update: true, fields: field::EVENT, hooks: event::HOOKS, columns: columns::EVENTS, ..Strategy::BUILTIN }),
+    ("events.events.k8s.io", Strategy { dependents: Unsupported, creates_on_update: true, fields: field::EVENT, hooks: event::HOOKS, columns: columns::EVENTS, ..Strategy::BUILTIN }),
     ("flowschemas.flowcontrol.apiserver.k8s.io", Strategy { status_metadata: StatusMetadata::Stored, counts_generations: true, hooks: flow_control::FLOW_SCHEMA, columns: columns::cluster::FLOW_SCHEMAS, ..Strategy::BUILTIN }),
     ("prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", Strategy { status_metadata: StatusMetadata::Stored, counts_generations: true, hooks: flow_control::PRIORITY_LEVEL, columns: columns::cluster::PRIORITY_LEVELS, ..Strategy::BUILTIN }),
     ("ingressclasses.networking.k8s.io", Strategy { counts_generations: true, hooks: fixed::INGRESS_CLASS, columns: columns::INGRESS_CLASSES, ..Strategy::BUILTIN }),

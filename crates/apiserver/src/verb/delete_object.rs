@@ -15,7 +15,7 @@
 //! - a deletion by a method call of the embedded server uses no grace period, even for pods.
 //!
 //! The policies `Foreground` and `Orphan` add the finalizers that Kubernetes defines for them. The module
-//! does not delete dependents.
+//! does not delete dependents: [`garbage_collection`](super::garbage_collection) does.
 
 mod options;
 
@@ -100,7 +100,8 @@ pub(super) fn delete_object(
         let (entry, object) = subject.newest(shared)?;
         options.check(subject, &object, &entry)?;
         let now = shared.settings.clock.now();
-        let (marked, removes) = fate(subject, &object, options, how.origin, now);
+        let finalizers = options.finalizers(&object, shared.garbage_policy(resource));
+        let (marked, removes) = fate(subject, (&object, &finalizers), options, how.origin, now);
         let mut state = shared.lock();
         let still = state.newest(resource.collection, &entry.key);
         if still.is_none_or(|current| !Arc::ptr_eq(current, &entry)) {
@@ -133,10 +134,11 @@ pub(super) fn delete_object(
 
 /// Returns a copy of `object` that is marked for deletion, and whether the caller must remove the object.
 ///
-/// The caller must store the copy, if there is one, before the caller removes the object.
+/// `finalizers` replaces the finalizers of the object. The caller must store the copy, if there is one,
+/// before the caller removes the object.
 fn fate(
     subject: Subject<'_>,
-    object: &Object,
+    (object, finalizers): (&Object, &[String]),
     options: &DeleteOptions,
     origin: Origin,
     now: Timestamp,
@@ -146,7 +148,6 @@ fn fate(
     } else {
         GracePeriod::None
     };
-    let finalizers = options.finalizers(object);
     let grace = match grace_period {
         // During the grace period even the finalizers can't be changed.
         GracePeriod::Running => return (None, false),
@@ -158,7 +159,7 @@ fn fate(
         },
     };
     let removes = finalizers.is_empty() && grace.seconds == 0;
-    let marked = marked(object, &finalizers, &grace);
+    let marked = marked(object, finalizers, &grace);
     ((marked != *object).then_some(marked), removes)
 }
 

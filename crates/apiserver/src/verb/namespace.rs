@@ -59,7 +59,11 @@ pub(super) fn delete(
             }
             return Ok(Deleted::Marked(entry));
         }
-        let marked = terminating(shared, &namespace, &options.finalizers(&namespace));
+        let marked = terminating(
+            shared,
+            &namespace,
+            &options.finalizers(&namespace, shared.garbage_policy(subject.resource)),
+        );
         if how.dry_run {
             let shown = entry.changed(subject.resource, &marked, entry.revision);
             return Ok(Deleted::Marked(shown));

@@ -19,7 +19,11 @@ use crate::quote::Quoted;
 use crate::request_body::{self, Unreadable};
 use crate::resource::Resource;
 use crate::status::{ApiError, FieldError};
+use crate::strategy::GarbageCollectionPolicy;
 use crate::typed::{Decoded, ValueType};
+
+/// The warning of Kubernetes about a deleted job whose dependents are orphaned by default.
+const ORPHANED_PODS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 impl Call {
     pub(super) fn directive(&self) -> Directive {
@@ -131,6 +135,17 @@ impl Call {
             return Err(ApiError::bad_request(untyped(&value)));
         }
         DeleteOptions::parse(&value)
+    }
+
+    /// Warns that the pods of a deleted job are kept, unless the request selects a propagation policy.
+    pub(super) fn warn_of_orphans(&self, resource: &Resource, options: &DeleteOptions) {
+        let orphans = self.shared.garbage_policy(resource);
+        if orphans == GarbageCollectionPolicy::OrphanDependents
+            && resource.kind.kind == "Job"
+            && !options.has_policy()
+        {
+            self.warnings.add(ORPHANED_PODS.to_owned());
+        }
     }
 }
 

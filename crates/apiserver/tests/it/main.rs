@@ -21,6 +21,7 @@ mod fault_endpoint;
 mod fault_plan;
 mod fault_wire;
 mod field_validation;
+mod garbage_collection;
 mod hostile;
 mod kube_runtime;
 mod list;

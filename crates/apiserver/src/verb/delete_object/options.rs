@@ -6,9 +6,11 @@
 
 use serde_json::Value;
 
+use crate::garbage::Policy;
 use crate::object::Object;
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
+use crate::strategy::GarbageCollectionPolicy;
 use crate::verb::write::Subject;
 
 /// The parsed `DeleteOptions` of a deletion.
@@ -17,17 +19,10 @@ pub(crate) struct DeleteOptions {
     pub(super) grace_seconds: Option<i64>,
     pub(crate) uid: Option<String>,
     pub(crate) revision: Option<String>,
-    propagation: Option<Propagation>,
+    propagation: Option<Policy>,
     pub(crate) dry_run: bool,
     /// The deprecated option `orphanDependents`.
     orphan_dependents: Option<bool>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Propagation {
-    Background,
-    Foreground,
-    Orphan,
 }
 
 impl DeleteOptions {
@@ -42,7 +37,16 @@ impl DeleteOptions {
     /// Returns options with the precondition `uid` and the propagation policy `Background`.
     pub(crate) fn in_background(uid: &str) -> DeleteOptions {
         DeleteOptions {
-            propagation: Some(Propagation::Background),
+            propagation: Some(Policy::Background),
+            ..DeleteOptions::of_uid(uid)
+        }
+    }
+
+    /// Returns options with the preconditions `uid` and `revision`, and with a propagation policy.
+    pub(crate) fn of_state(uid: &str, revision: u64, policy: Policy) -> DeleteOptions {
+        DeleteOptions {
+            revision: Some(revision.to_string()),
+            propagation: Some(policy),
             ..DeleteOptions::of_uid(uid)
         }
     }
@@ -66,9 +70,9 @@ impl DeleteOptions {
         }
         let propagation = match policy.as_deref() {
             None => None,
-            Some("Background") => Some(Propagation::Background),
-            Some("Foreground") => Some(Propagation::Foreground),
-            Some("Orphan") => Some(Propagation::Orphan),
+            Some("Background") => Some(Policy::Background),
+            Some("Foreground") => Some(Policy::Foreground),
+            Some("Orphan") => Some(Policy::Orphan),
             Some(other) => {
                 errors.push(FieldError::unsupported(
                     "propagationPolicy",
@@ -94,9 +98,9 @@ impl DeleteOptions {
         }
         let by_flag = orphan_dependents.map(|orphan| {
             if orphan {
-                Propagation::Orphan
+                Policy::Orphan
             } else {
-                Propagation::Background
+                Policy::Background
             }
         });
         let seconds = typed(options, "gracePeriodSeconds", "int64", Value::as_i64)?;
@@ -148,23 +152,42 @@ impl DeleteOptions {
         Ok(())
     }
 
+    /// Returns whether the options select a policy for the dependents.
+    pub(crate) fn has_policy(&self) -> bool {
+        self.propagation.is_some()
+    }
+
     /// Returns the finalizers that `object` has after it is marked for deletion.
-    pub(crate) fn finalizers(&self, object: &Object) -> Vec<String> {
+    ///
+    /// `default` is the policy of the object's kind, which the options and the object's finalizers override.
+    pub(crate) fn finalizers(
+        &self,
+        object: &Object,
+        default: GarbageCollectionPolicy,
+    ) -> Vec<String> {
         const FOREGROUND: &str = "foregroundDeletion";
         const ORPHAN: &str = "orphan";
-        let kept = object.finalizers();
-        let Some(propagation) = self.propagation else {
-            return kept.into_iter().map(str::to_owned).collect();
+        let (mut own, mut others) = (None, Vec::new());
+        for finalizer in object.finalizers() {
+            match finalizer {
+                FOREGROUND => own = own.or(Some(Policy::Foreground)),
+                ORPHAN => own = own.or(Some(Policy::Orphan)),
+                other => others.push(other.to_owned()),
+            }
+        }
+        let policy = match default {
+            GarbageCollectionPolicy::Unsupported => None,
+            GarbageCollectionPolicy::DeleteDependents => self.propagation.or(own),
+            GarbageCollectionPolicy::OrphanDependents => {
+                self.propagation.or(own).or(Some(Policy::Orphan))
+            }
         };
-        let others = kept
-            .into_iter()
-            .filter(|finalizer| ![FOREGROUND, ORPHAN].contains(finalizer));
-        let added = match propagation {
-            Propagation::Background => None,
-            Propagation::Foreground => Some(FOREGROUND),
-            Propagation::Orphan => Some(ORPHAN),
-        };
-        others.chain(added).map(str::to_owned).collect()
+        others.extend(match policy {
+            None | Some(Policy::Background) => None,
+            Some(Policy::Foreground) => Some(FOREGROUND.to_owned()),
+            Some(Policy::Orphan) => Some(ORPHAN.to_owned()),
+        });
+        others
     }
 }
 

@@ -116,7 +116,7 @@
 //! yields between the changes, and completes them even if its client disconnects. Pods on nodes get their grace period.
 //! A change that fails, for example because the disk is full, is tried again by a later write.
 //!
-//! The server keeps some 500 bytes for an object with an owner, and nothing for other objects.
+//! The server keeps a few hundred bytes for an object with an owner, and nothing for other objects.
 //!
 //! Without garbage collection, no kind orphans its dependents by default, since nothing removes the finalizer.
 //!

@@ -137,6 +137,9 @@ struct TypedServe {
     /// Run the control loops of the command `demo`, so that a Deployment results in running pods.
     #[arg(long)]
     controllers: bool,
+    /// Delete the dependents of deleted objects, as the garbage collector of kube-controller-manager does.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = ArgAction::Set)]
+    enable_garbage_collector: bool,
     /// Serve lists and watches from a watch cache, as kube-apiserver does; with false, storage serves them.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = ArgAction::Set)]
     watch_cache: bool,
@@ -256,6 +259,7 @@ impl TypedServe {
             churn: self.churn,
             faults: self.fault,
             controllers: self.controllers,
+            collects_garbage: self.enable_garbage_collector,
         })
     }
 

@@ -64,6 +64,7 @@ pub(crate) struct Options {
     pub(crate) churn: Option<Rate>,
     pub(crate) faults: Option<FaultPlan>,
     pub(crate) controllers: bool,
+    pub(crate) collects_garbage: bool,
 }
 
 /// The optional tasks of `serve`: a generator of changes (`--churn`), and control loops (`--controllers`).
@@ -103,6 +104,7 @@ async fn start(options: &Options) -> anyhow::Result<Server> {
         .watch_caches
         .set(Server::builder())
         .default_service_accounts(true)
+        .garbage_collection(options.collects_garbage)
         .fault_endpoint(options.faults.is_some());
     let Some(directory) = &options.data_dir else {
         return Ok(builder.build());

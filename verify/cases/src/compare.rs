@@ -73,8 +73,12 @@ impl Arguments {
             self.target.prepare_controllers()?;
         }
         let server = self.target.start().await?;
+        let collecting = self.target.start_collecting().await?;
         let begun = Instant::now();
-        let run = |case| self.is_as_expected(case, &server, &divergences);
+        let run = |case| {
+            let server = server_of(case, &server, collecting.as_ref());
+            self.is_as_expected(case, server, &divergences)
+        };
         // The embedded server does not run controllers for a case.
         let runs_alone = |case: &Case| {
             case.compacts() || (case.has_controllers() && self.target == Target::Apiserver)
@@ -171,6 +175,16 @@ impl Arguments {
             _ => &step.expected,
         }
     }
+}
+
+/// Returns the server of a case: the one that collects garbage for a case with controllers, if there is one.
+fn server_of<'a>(
+    case: &Case,
+    server: &'a Connection,
+    collecting: Option<&'a Connection>,
+) -> &'a Connection {
+    let collecting = collecting.filter(|_| case.has_controllers());
+    collecting.unwrap_or(server)
 }
 
 /// Returns `script`, then the different lines of `expected` after `-`, and those of `found` after `+`.

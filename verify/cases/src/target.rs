@@ -87,8 +87,18 @@ const GUEST: &str = "guest";
 impl Target {
     pub(crate) async fn start(self) -> Result<Connection> {
         match self {
-            Self::Embedded => embedded().await,
+            Self::Embedded => embedded(false).await,
             Self::Apiserver => real().await,
+        }
+    }
+
+    /// Starts an embedded server that collects garbage, for cases with controllers.
+    ///
+    /// Returns `None` for a real server: the server of all cases runs its controllers during such a case.
+    pub(crate) async fn start_collecting(self) -> Result<Option<Connection>> {
+        match self {
+            Self::Embedded => Ok(Some(embedded(true).await?)),
+            Self::Apiserver => Ok(None),
         }
     }
 
@@ -168,8 +178,8 @@ impl Connection {
     /// Starts the two [`CONTROLLERS`] of a real server, and waits until each has deleted a test object.
     ///
     /// The controllers run until [`stop_controllers`](Self::stop_controllers). For the embedded server, the
-    /// method does nothing, because this server deletes the contents of namespaces itself and has no garbage
-    /// collector.
+    /// method does nothing, because this server deletes the contents of namespaces itself, and
+    /// [`Target::start_collecting`] starts one that collects garbage.
     pub(crate) async fn start_controllers(&self) -> Result<()> {
         let Running::Real { server } = &self.server else {
             return Ok(());
@@ -228,10 +238,11 @@ async fn post(client: &Client, path: &str, body: &Value) -> Result<Value> {
     Ok(serde_json::from_str(&response.await?)?)
 }
 
-async fn embedded() -> Result<Connection> {
+async fn embedded(collects_garbage: bool) -> Result<Connection> {
     let admin = User::new("admin").in_group("system:masters");
     let server = Server::builder()
         .enforce_namespaces(true)
+        .garbage_collection(collects_garbage)
         .token(TOKEN, admin)
         .token(GUEST_TOKEN, User::new(GUEST))
         .rules([])

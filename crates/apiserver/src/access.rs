@@ -1,55 +1,66 @@
-//! Authenticates and authorizes requests, by bearer tokens, client certificates and access rules.
+//! Authenticates and authorizes requests, by bearer tokens, client certificates, access rules and RBAC objects.
 //!
 //! Guarantees:
-//! - Before the first token is granted, a request without a client certificate has the user
+//! - Without RBAC, and before the first token is granted, a request without a client certificate has the user
 //!   `system:anonymous`. After that, a request with neither a known token nor a client certificate receives
 //!   401, even after all tokens are revoked.
-//! - A server without access rules allows all users every request.
+//! - With RBAC, a request without credentials has the user `system:anonymous`, and one with an unknown token receives
+//!   401, as in Kubernetes.
+//! - A server without access rules and RBAC allows all users every request. With both, a request needs one of them.
+//! - A server without tokens, rules, RBAC and client certificates ignores all credentials and headers of users.
 //! - Before the first token is granted, a loopback port without TLS rejects a request that a browser sends
 //!   for a web page of another host, unless the builder allows remote clients (see [`browser`]).
-//! - A change of tokens or rules applies to every request that arrives after the change. It does not close
-//!   open watches, as in Kubernetes.
-//! - Tokens are compared in constant time, and no `Debug` output, log or message contains them.
+//! - A change of tokens, rules or RBAC objects applies to every request that arrives after the change. It does not
+//!   close open watches, as in Kubernetes.
+//! - Tokens are compared in constant time or verified by their signature, and no `Debug` output, log or message
+//!   contains them.
 //!
 //! The TLS connection verifies client certificates.
 
+pub(crate) mod account_token;
 mod attributes;
 mod browser;
+pub(crate) mod escalation;
+mod impersonation;
+pub(crate) mod rbac;
 pub(crate) mod review;
 mod rule;
+mod user;
 
 use std::sync::Arc;
 
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use parking_lot::Mutex;
+use http::{HeaderMap, HeaderValue};
+use parking_lot::{Mutex, RwLock};
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::route::{Query, Target};
 use crate::status::ApiError;
 
+use account_token::{ISSUER, Issuer, Referents, Verified};
 use attributes::Attributes;
+use impersonation::Requester;
+use rbac::Rbac;
 pub use rule::Rule;
+use user::MASTERS;
+pub use user::User;
 
-/// Group of every authenticated user.
-const AUTHENTICATED: &str = "system:authenticated";
-
-/// Group whose members are allowed every request, as in Kubernetes.
-const MASTERS: &str = "system:masters";
-
-/// Name and groups of a user who sends requests. Access rules refer to the name and the groups.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How the server decides whether a user may send a request, in addition to [access rules](Rule).
+///
+/// The names are those of the flag `--authorization-mode` of kube-apiserver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct User {
-    /// Name of the user, such as `jane` or `system:serviceaccount:default:controller`.
-    pub name: String,
-    /// Names of the groups that the user belongs to.
-    ///
-    /// Members of the group `system:masters` are allowed every request. The server adds every authenticated
-    /// user to the group `system:authenticated`.
-    pub groups: Vec<String>,
+pub enum Authorization {
+    /// Every user may send every request, unless there are access rules.
+    #[default]
+    AlwaysAllow,
+    /// The stored `Role`, `ClusterRole`, `RoleBinding` and `ClusterRoleBinding` objects decide.
+    Rbac,
 }
+
+/// Warning about a token that is ignored (`invalidTokenWithSpaceWarning`).
+const EXTRA_SPACE: &str = "the provided Authorization header contains extra space before the bearer token, and is ignored";
 
 /// Handle that changes the tokens and access rules of a running server. The handle is cheap to clone.
 ///
@@ -71,6 +82,9 @@ pub struct Access {
 /// Authenticates and authorizes all requests to one server.
 pub(crate) struct Gate {
     policy: Mutex<Policy>,
+    /// The RBAC objects, if they decide. Lock order: the state of the server, `policy`, `rbac`.
+    rbac: Option<RwLock<Rbac>>,
+    pub(crate) issuer: Issuer,
     anonymous: Arc<User>,
 }
 
@@ -79,8 +93,15 @@ pub(crate) struct Gate {
 pub(crate) struct Policy {
     /// Accepted tokens with their users. `None` if requests need no authentication.
     tokens: Option<Vec<(BearerToken, Arc<User>)>>,
-    /// Access rules of the server. `None` if every user may send every request.
+    /// Access rules of the server. `None` if there are none, so that they restrict nobody.
     rules: Option<Vec<Rule>>,
+}
+
+/// Whether a user may send a request.
+struct Decision {
+    is_allowed: bool,
+    /// The reason of an authorizer, as Kubernetes words it. Can be empty.
+    reason: String,
 }
 
 /// Bytes of a bearer token that the server accepts.
@@ -97,37 +118,6 @@ pub(crate) struct Peer(pub(crate) Arc<User>);
 /// server marks no requests if [`Builder::allow_remote`](crate::builder::Builder::allow_remote) is true.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnMachine;
-
-// === impl User ===
-
-impl User {
-    /// Creates a user without groups.
-    pub fn new(name: &str) -> User {
-        User {
-            name: name.to_owned(),
-            groups: Vec::new(),
-        }
-    }
-
-    /// Adds `group` to the groups of the user.
-    #[must_use]
-    pub fn in_group(mut self, group: &str) -> User {
-        self.groups.push(group.to_owned());
-        self
-    }
-
-    /// Adds the user to the group `system:authenticated`.
-    pub(crate) fn authenticated(mut self) -> Arc<User> {
-        if !self.is_in(AUTHENTICATED) {
-            self.groups.push(AUTHENTICATED.to_owned());
-        }
-        Arc::new(self)
-    }
-
-    fn is_in(&self, group: &str) -> bool {
-        self.groups.iter().any(|known| known == group)
-    }
-}
 
 // === impl Access ===
 
@@ -178,10 +168,15 @@ impl std::fmt::Debug for Access {
 // === impl Gate ===
 
 impl Gate {
-    pub(crate) fn new() -> Gate {
+    pub(crate) fn new(authorization: Authorization) -> Gate {
         Gate {
             policy: Mutex::default(),
-            anonymous: Arc::new(User::new("system:anonymous").in_group("system:unauthenticated")),
+            rbac: match authorization {
+                Authorization::AlwaysAllow => None,
+                Authorization::Rbac => Some(RwLock::default()),
+            },
+            issuer: Issuer::default(),
+            anonymous: Arc::new(User::anonymous()),
         }
     }
 
@@ -197,42 +192,60 @@ impl Gate {
         *self.policy.lock() = policy;
     }
 
-    /// Returns whether the server neither requires authentication nor has access rules.
+    /// Returns the RBAC objects, which the caller keeps up to date. `None` if they decide nothing.
+    pub(crate) fn rbac(&self) -> Option<&RwLock<Rbac>> {
+        self.rbac.as_ref()
+    }
+
+    /// Returns whether the server neither requires authentication nor restricts users.
     pub(crate) fn is_open(&self) -> bool {
-        let policy = self.policy.lock();
-        policy.tokens.is_none() && policy.rules.is_none()
+        self.rbac.is_none() && self.policy.lock().is_open()
+    }
+
+    /// Returns the warning of Kubernetes about the credentials of a request that is treated as anonymous, if there is one.
+    pub(crate) fn warning(&self, parts: &Parts) -> Option<&'static str> {
+        let warns = self.rbac.is_some() && has_extra_space(&parts.headers);
+        warns.then_some(EXTRA_SPACE)
     }
 
     /// Authenticates and authorizes a request.
     ///
     /// Returns the request's user, and an error if the request is not allowed.
-    pub(crate) fn admit(&self, parts: &Parts, query: &Query) -> (Arc<User>, Option<ApiError>) {
-        let peer = parts.extensions.get::<Peer>();
+    pub(crate) fn admit(
+        &self,
+        parts: &Parts,
+        query: &Query,
+        referents: &Referents<'_>,
+    ) -> (Arc<User>, Option<ApiError>) {
+        let user = match self.authenticate(parts, referents) {
+            Ok(Some(user)) => user,
+            Ok(None) => return (Arc::clone(&self.anonymous), None),
+            Err(error) => return (Arc::clone(&self.anonymous), Some(error)),
+        };
+        let wanted = match impersonation::wanted(&parts.headers) {
+            Ok(wanted) => wanted,
+            Err(error) => return (user, Some(error)),
+        };
+        let Some(attributes) = Attributes::of(&parts.method, parts.uri.path(), query) else {
+            // The request can't do anything.
+            return (user, None);
+        };
         let policy = self.policy.lock();
-        let user = match (&policy.tokens, peer) {
-            (_, Some(Peer(user))) => Arc::clone(user),
-            (None, None) => {
-                let own_machine = parts.extensions.get::<OwnMachine>();
-                let refusal = own_machine.and_then(|_| browser::refusal(parts));
-                if refusal.is_some() {
-                    return (Arc::clone(&self.anonymous), refusal);
-                }
-                Arc::clone(&self.anonymous)
-            }
-            (Some(_), None) => {
-                let token = bearer(&parts.headers).unwrap_or_default();
-                match policy.user_of(token) {
-                    Some(user) => user,
-                    None => return (Arc::clone(&self.anonymous), Some(ApiError::unauthorized())),
+        let user = match wanted {
+            None => user,
+            Some(wanted) => {
+                let requester = Requester {
+                    user: &user,
+                    decide: &|attributes| self.decide(&policy, &user, attributes),
+                };
+                match impersonation::impersonate(&requester, &wanted, &attributes) {
+                    Ok(user) => Arc::new(user),
+                    Err(error) => return (user, Some(error)),
                 }
             }
         };
-        if policy.rules.is_none() {
-            return (user, None);
-        }
-        let refusal = Attributes::of(&parts.method, parts.uri.path(), query)
-            .filter(|attributes| !policy.allows(&user, attributes))
-            .map(|attributes| attributes.forbidden(&user));
+        let decision = self.decide(&policy, &user, &attributes);
+        let refusal = (!decision.is_allowed).then(|| attributes.forbidden(&user, &decision.reason));
         (user, refusal)
     }
 
@@ -240,13 +253,78 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// Returns a 403 error if no access rule allows the creation.
+    /// Returns a 403 error if the user may not.
     pub(crate) fn admit_create(&self, user: &User, target: &Target) -> Result<(), ApiError> {
         let attributes = Attributes::of_creation(target);
-        if self.policy.lock().allows(user, &attributes) {
+        let decision = self.decide(&self.policy.lock(), user, &attributes);
+        if decision.is_allowed {
             return Ok(());
         }
-        Err(attributes.forbidden(user))
+        Err(attributes.forbidden(user, &decision.reason))
+    }
+
+    /// Returns the user of a request, or `None` if the server is open and the request has no client certificate.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 401 error if the credentials are unknown or missing, and a 403 error for a web page of another host.
+    fn authenticate(
+        &self,
+        parts: &Parts,
+        referents: &Referents<'_>,
+    ) -> Result<Option<Arc<User>>, ApiError> {
+        if let Some(Peer(user)) = parts.extensions.get::<Peer>() {
+            return Ok(Some(Arc::clone(user)));
+        }
+        let token = bearer(&parts.headers).unwrap_or_default();
+        let requires_tokens = {
+            let policy = self.policy.lock();
+            let own_machine = parts.extensions.get::<OwnMachine>();
+            if policy.tokens.is_none()
+                && let Some(refusal) = own_machine.and_then(|_| browser::refusal(parts))
+            {
+                return Err(refusal);
+            }
+            if self.rbac.is_none() && policy.is_open() {
+                return Ok(None);
+            }
+            if let Some(user) = policy.user_of(token) {
+                return Ok(Some(user));
+            }
+            policy.tokens.is_some()
+        };
+        let verified = self.issuer.verify(token, &[ISSUER.to_owned()], referents);
+        if let Some(Ok(Verified { user, .. })) = verified {
+            return Ok(Some(user.authenticated()));
+        }
+        let is_rejected = match &self.rbac {
+            Some(_) => !token.is_empty(),
+            None => requires_tokens,
+        };
+        if is_rejected {
+            return Err(ApiError::unauthorized());
+        }
+        Ok(Some(Arc::clone(&self.anonymous)))
+    }
+
+    /// Decides whether `user` may send a request: by the group `system:masters`, access rules, and RBAC.
+    fn decide(&self, policy: &Policy, user: &User, attributes: &Attributes) -> Decision {
+        let by_rules = match &policy.rules {
+            _ if user.is_in(MASTERS) => true,
+            None => self.rbac.is_none(),
+            Some(rules) => {
+                let is_for_all = attributes.path.is_some() || attributes.is_about_oneself();
+                (self.rbac.is_none() && is_for_all)
+                    || rules.iter().any(|rule| rule.allows(user, attributes))
+            }
+        };
+        match &self.rbac {
+            Some(rbac) if !by_rules => rbac.read().decide(user, attributes),
+            _ => Decision {
+                is_allowed: by_rules,
+                reason: String::new(),
+            },
+        }
     }
 }
 
@@ -284,13 +362,8 @@ impl Policy {
         found
     }
 
-    fn allows(&self, user: &User, attributes: &Attributes) -> bool {
-        let Some(rules) = &self.rules else {
-            return true;
-        };
-        user.is_in(MASTERS)
-            || attributes.is_about_oneself()
-            || rules.iter().any(|rule| rule.allows(user, attributes))
+    fn is_open(&self) -> bool {
+        self.tokens.is_none() && self.rules.is_none()
     }
 }
 
@@ -300,6 +373,19 @@ impl BearerToken {
     fn is(&self, presented: &[u8]) -> Choice {
         self.0.ct_eq(presented)
     }
+}
+
+/// Returns whether a request has a space before its bearer token, which is then ignored.
+fn has_extra_space(headers: &HeaderMap) -> bool {
+    let value = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+    let mut words = value
+        .unwrap_or_default()
+        .trim_ascii()
+        .split(|byte| *byte == b' ');
+    let is_bearer = words
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case(b"bearer"));
+    is_bearer && words.next() == Some(b"") && words.next().is_some()
 }
 
 /// Returns the bearer token in the `Authorization` header, parsed as in Kubernetes' `bearertoken.go`.

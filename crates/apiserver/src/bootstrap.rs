@@ -13,11 +13,14 @@
 //! The module does not recreate a system object that a client deletes. It creates the content of the first namespaces, and
 //! `verb::namespace_content` that of later ones.
 
+mod roles;
+
 use std::collections::BTreeSet;
 use std::mem;
 
 use serde_json::{Value, json};
 
+use crate::access::Authorization;
 use crate::server::Server;
 use crate::strategy::{MANDATORY_LEVELS, MANDATORY_SCHEMAS, SYSTEM_CLASSES};
 use crate::verb::namespace_content::content;
@@ -110,6 +113,9 @@ impl Bootstrap {
         }
         objects.extend(priority_classes());
         objects.extend(flow_control());
+        if server.shared().settings.authorization == Authorization::Rbac {
+            objects.extend(roles::all());
+        }
         let places: BTreeSet<_> = self.seeds.iter().filter_map(place).collect();
         objects.retain(|object| place(object).is_none_or(|place| !places.contains(&place)));
         objects
@@ -143,11 +149,19 @@ fn place(object: &Value) -> Option<(&str, &str, &str)> {
             version.starts_with("flowcontrol.apiserver.k8s.io/")
         }
         "EndpointSlice" => version.starts_with("discovery.k8s.io/"),
+        "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => {
+            version.starts_with("rbac.authorization.k8s.io/")
+        }
         _ => false,
     };
     let is_cluster_wide = matches!(
         kind,
-        "Namespace" | "PriorityClass" | "FlowSchema" | "PriorityLevelConfiguration"
+        "Namespace"
+            | "PriorityClass"
+            | "FlowSchema"
+            | "PriorityLevelConfiguration"
+            | "ClusterRole"
+            | "ClusterRoleBinding"
     );
     let namespace = if is_cluster_wide {
         ""
@@ -164,6 +178,22 @@ fn place(object: &Value) -> Option<(&str, &str, &str)> {
             metadata["name"].as_str().unwrap_or_default(),
         )
     })
+}
+
+/// Creates the default roles and bindings of RBAC that a server with stored objects lacks, as kube-apiserver does.
+#[cfg(feature = "persistence")]
+pub(crate) fn add_missing_roles(server: &Server) {
+    if server.shared().settings.authorization != Authorization::Rbac {
+        return;
+    }
+    for role in roles::all() {
+        match server.seed(role) {
+            Err(error) if error.reason() != "AlreadyExists" => {
+                tracing::warn!(%error, "failed to create a default role or binding of RBAC");
+            }
+            _ => {}
+        }
+    }
 }
 
 fn name(object: &Value) -> Option<String> {

@@ -13,8 +13,10 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::access::{Policy, Rule, User};
+use crate::access::{Authorization, Policy, Rule, User};
 use crate::bootstrap::Bootstrap;
+#[cfg(feature = "persistence")]
+use crate::bootstrap::add_missing_roles;
 use crate::clock::Clock;
 use crate::fault::{Plan, PlanError};
 use crate::fault_injection;
@@ -67,6 +69,7 @@ impl Builder {
                 watch_list: true,
                 enforce_namespaces: true,
                 allow_remote: false,
+                authorization: Authorization::default(),
                 fault_endpoint: None,
                 root_ca: None,
                 watcher_buffer: WATCHER_BUFFER,
@@ -254,16 +257,30 @@ impl Builder {
     ///
     /// If it is called, a request for a resource receives 403 unless a rule allows the request. No rule is
     /// needed to read discovery, version and health, or to create a review of the user's own access or
-    /// identity, such as a `SelfSubjectAccessReview`. Members of the group `system:masters` need no rules.
+    /// identity, such as a `SelfSubjectAccessReview`, except with RBAC. Members of the group `system:masters` need no rules.
     pub fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Builder {
         self.access.add_rules(rules);
+        self
+    }
+
+    /// Sets how the server decides whether a user may send a request. The default is
+    /// [`Authorization::AlwaysAllow`].
+    ///
+    /// With [`Authorization::Rbac`], the server has the default roles and bindings of Kubernetes, and a request is
+    /// allowed if a binding of its user, or an [access rule](Builder::rules), allows it. A request without credentials
+    /// is one of the user `system:anonymous`, who can read health and version. A write of a role or a binding can't
+    /// give rights that the writer does not have. See [Identity](crate#identity).
+    ///
+    /// Direct calls, such as [`Server::create`], are always allowed.
+    pub fn authorization(mut self, authorization: Authorization) -> Builder {
+        self.settings.authorization = authorization;
         self
     }
 
     /// Sets whether [`Server::listen`] may bind to addresses other than loopback. The default is false.
     ///
     /// With true, every client that reaches the port may send every request, unless [`Builder::token`] or
-    /// [`Builder::rules`] is called.
+    /// [`Builder::rules`] is called, or [`Builder::authorization`] with RBAC.
     pub fn allow_remote(mut self, allow: bool) -> Builder {
         self.settings.allow_remote = allow;
         self
@@ -373,6 +390,7 @@ impl Builder {
         };
         server.shared().keep_on(disk);
         server.shared().resume_work();
+        add_missing_roles(&server);
         carry_out(&server, &plans);
         Ok(server)
     }

@@ -26,7 +26,7 @@
 //!
 //! - The server has one revision, which every write increments by one. Every write produces one event.
 //! - No event is lost or delivered twice between a list and a watch that starts at the list's revision.
-//! - The same [`Builder::rng_seed`] and the same calls produce the same bytes.
+//! - The same [`Builder::rng_seed`] and the same calls produce the same bytes, except for tokens of service accounts.
 //!   All waits use tokio's clock, so an in-process server works with paused time.
 //! - An in-process server needs no background task and no socket, because the future of a request does the
 //!   work when it is polled.
@@ -139,13 +139,35 @@
 //! `default` has the Service `kubernetes` with its `EndpointSlice` and `Endpoints`, unless
 //! [`Builder::kubernetes_service`] is off.
 //! There are also the two priority classes of the system, and the priority levels and flow schemas `exempt` and
-//! `catch-all`. Roles, other flow schemas and the registrations of API groups are missing.
+//! `catch-all`. With RBAC there are also the default roles and bindings, except for those of controllers.
+//! Other flow schemas and the registrations of API groups are missing.
 //! All of these are ordinary objects at revision 1: clients can list, watch, change and delete them, and the
 //! server does not recreate them.
 //! With [`Builder::default_service_accounts`], each namespace has the `ServiceAccount` `default` and the `ConfigMap`
 //! `kube-root-ca.crt`, which are recreated.
 //! The endpoint of the Service is a documentation address (192.0.2.1, port 6443), because an in-process
 //! server has no address.
+//!
+//! # Identity
+//!
+//! By default, every client may send every request. Tokens ([`Builder::token`]), client certificates, access rules
+//! ([`Builder::rules`]) and RBAC ([`Builder::authorization`]) restrict clients.
+//!
+//! With RBAC, the stored `Role`, `ClusterRole`, `RoleBinding` and `ClusterRoleBinding` objects decide, with the messages
+//! of Kubernetes, and a change of them applies to the next request. A test can remove one verb from the role of an
+//! operator, and send the operator's requests with [`Server::as_user`].
+//! A `ClusterRole` with an `aggregationRule` has the rules of the roles that its selectors select. The server does not
+//! write these rules to the object, as Kubernetes' controller does.
+//! A write of a role or a binding is rejected if it gives rights that its writer does not have, unless the writer has
+//! the verb `escalate` or `bind`.
+//!
+//! If there are tokens, rules, RBAC or client certificates, the headers `Impersonate-*` work as in Kubernetes 1.36, also
+//! with the permissions of constrained impersonation.
+//!
+//! A POST to `token` of a `ServiceAccount` (`kubectl create token`) returns a JSON Web Token, signed with a key of this
+//! server. A token is valid until it expires by [`Builder::clock`], or until its account, or the pod, secret or node to
+//! which it is bound, is deleted. The key is random and in memory only, so neither [`Builder::rng_seed`] nor a data
+//! directory keeps tokens the same. A client verifies a token with a `TokenReview`, or with the key at `/openid/v1/jwks`.
 //!
 //! # What it does not do
 //!
@@ -176,7 +198,8 @@
 //! - Server-side apply is not supported.
 //! - The parser of YAML follows YAML 1.2, with the scalars of YAML 1.1 that Kubernetes reads. Some rare texts that
 //!   Kubernetes accepts are rejected, and most syntax errors have another message.
-//! - Access is not restricted until [`Builder::token`] or [`Builder::rules`] configures it.
+//! - Access is not restricted by default. There is no Node authorizer, no webhook for authentication or authorization,
+//!   and no login with an identity provider.
 //!
 //! # Limits
 //!
@@ -206,6 +229,8 @@
 //! | checks of one custom object by its schema | 5 million | 422 |
 //! | errors of one custom object | 1,000 of values, 1,000 of repeated list items, 100 unknown fields | further errors are left out |
 //! | `pattern` of a schema | 64 KiB, 24 MiB as an automaton | the pattern matches nothing |
+//! | a role that a user without all rights writes or binds | 20,000 combinations of verbs, groups, resources and names | 403 |
+//! | missing roles in the reason of a 403 | 100 | further roles are left out |
 //! | path in the `scale` of a definition | 32 names | the kind has no `scale` |
 //! | all objects | [`Builder::storage_quota`], 8 GiB by default | 500, as from a full etcd |
 //! | history | 5 minutes, 102,400 events per kind, 1 GiB | the oldest events are dropped; a watch or list that needs them receives 410 |
@@ -308,7 +333,7 @@ pub mod guide;
 mod tls;
 mod listen;
 
-pub use access::{Access, Rule, User};
+pub use access::{Access, Authorization, Rule, User};
 pub use body::{Body, BoxError};
 pub use builder::Builder;
 pub use fault::{Match, PlanError};

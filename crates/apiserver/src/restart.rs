@@ -151,6 +151,7 @@ impl Shared {
         for cache in &mut state.caches {
             cache.forget(revision);
         }
+        self.follow_all_rbac(&state);
     }
 
     /// Makes the server store each later write in `disk` before clients can see the write.

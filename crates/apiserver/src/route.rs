@@ -61,6 +61,10 @@ pub(crate) enum Destination {
     /// `/`: the list of served paths.
     Root,
     Version,
+    /// `/.well-known/openid-configuration`: the issuer of the tokens of service accounts.
+    OpenIdConfiguration,
+    /// `/openid/v1/jwks`: the key that verifies these tokens.
+    OpenIdKeys,
     /// `/metrics`: the number of stored objects per resource.
     Metrics,
     Health,
@@ -218,6 +222,8 @@ impl Destination {
             }
             ["api" | "apis", ..] => Destination::Unknown,
             ["version"] => Destination::Version,
+            [".well-known", "openid-configuration"] => Destination::OpenIdConfiguration,
+            ["openid", "v1", "jwks"] => Destination::OpenIdKeys,
             ["metrics"] if !ends_with_slash => Destination::Metrics,
             ["openapi", "v3"] => Destination::OpenApi,
             ["openapi", "v3", "api", version] => {
@@ -352,6 +358,13 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
 /// Returns `None` if an escape is malformed.
 pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
     decode(path).map(|path| split(&path))
+}
+
+/// Decodes the `%XX` escapes of a path. Bytes that are not valid UTF-8 become U+FFFD.
+///
+/// Returns `None` if an escape is malformed.
+pub(crate) fn decoded(path: &str) -> Option<String> {
+    decode(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn split(path: &[u8]) -> Vec<String> {

@@ -77,7 +77,7 @@ where
 {
     let (parts, body) = request.into_parts();
     if shared.settings.fault_endpoint == Some(parts.uri.path()) {
-        if let (_, Some(refusal)) = shared.gate.admit(&parts, &Query::default()) {
+        if let (_, Some(refusal)) = shared.admit(&parts, &Query::default()) {
             return Ok(respond(Err(refusal), Encoding::Json));
         }
         let read = shared.body_limit.receive(body).await;
@@ -139,13 +139,17 @@ impl Arrived {
         let watch = options.as_ref().is_ok_and(|options| options.watch);
         let destination = Destination::find(&shared.registry(), parts.uri.path());
         let known = options.clone().unwrap_or_default();
-        let (user, refusal) = shared.gate.admit(&parts, &query);
+        let (user, refusal) = shared.admit(&parts, &query);
         let logged = record(&destination, &parts, known, watch);
         // A watch ignores the parameter. As in Kubernetes, it is checked before the user.
         let refusal = match query.check_timeout() {
             Err(invalid) if logged.verb != Verb::Watch => Some(invalid),
             _ => refusal,
         };
+        let warnings = Arc::<Warnings>::default();
+        if let Some(warning) = shared.gate.warning(&parts) {
+            warnings.add(warning.to_owned());
+        }
         let request = shared.requests.arrived(logged);
         Arrived {
             shared,
@@ -155,7 +159,7 @@ impl Arrived {
             destination,
             query,
             options,
-            warnings: Arc::default(),
+            warnings,
             parts,
         }
     }

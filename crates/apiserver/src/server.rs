@@ -22,7 +22,7 @@ use http::{Request, Response};
 use serde_json::Value;
 use tower_service::Service;
 
-use crate::access::Access;
+use crate::access::{Access, Peer, User};
 use crate::body::{Body, BoxError};
 use crate::fault_injection::Faults;
 use crate::long_write::LongWrite;
@@ -50,6 +50,8 @@ pub struct Server {
     shared: Arc<Shared>,
     /// Value of the `Authorization` header that this handle adds to requests without this header.
     authorization: Option<HeaderValue>,
+    /// User of the requests of this handle, instead of one that the requests identify.
+    user: Option<Arc<User>>,
 }
 
 /// The future of the response to one request.
@@ -60,6 +62,7 @@ impl Server {
         Server {
             shared,
             authorization: None,
+            user: None,
         }
     }
 
@@ -274,6 +277,29 @@ impl Server {
         Server {
             shared: Arc::clone(&self.shared),
             authorization: Some(authorization),
+            user: None,
+        }
+    }
+
+    /// Returns a handle to the same server whose requests are requests of `user`, without credentials.
+    ///
+    /// The user is authenticated, as by a client certificate, so access rules and RBAC apply. The handle affects only
+    /// in-process requests, not requests that arrive at a port of [`Server::listen`].
+    ///
+    /// ```
+    /// use kube_informer_apiserver::{Authorization, Server, User};
+    ///
+    /// let server = Server::builder().authorization(Authorization::Rbac).build();
+    /// // The requests of this handle have the rights of the account's roles.
+    /// let operator = server.as_user(User::service_account("default", "operator"));
+    /// # let _ = operator;
+    /// ```
+    #[must_use]
+    pub fn as_user(&self, user: User) -> Server {
+        Server {
+            shared: Arc::clone(&self.shared),
+            authorization: None,
+            user: Some(user.authenticated()),
         }
     }
 
@@ -409,6 +435,9 @@ where
         if let Some(authorization) = &self.authorization {
             let headers = request.headers_mut().entry(AUTHORIZATION);
             headers.or_insert_with(|| authorization.clone());
+        }
+        if let Some(user) = &self.user {
+            request.extensions_mut().insert(Peer(Arc::clone(user)));
         }
         Box::pin(serve(Arc::clone(&self.shared), request))
     }

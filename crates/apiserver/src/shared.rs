@@ -7,6 +7,7 @@
 //!
 //! The `group_commit` module writes to the data directory. This module does not.
 
+mod identity;
 mod relations;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::access::Gate;
+use crate::access::{Authorization, Gate};
 use crate::body_limit::BodyLimit;
 use crate::clock::Clock;
 use crate::definition::{Definition, Names};
@@ -33,6 +34,7 @@ use crate::storage::{
     Compacted, Disk, Entry, Event, OBJECT_BYTES_MAX, Pending, Remaining, Storage, Whole, Write,
 };
 use crate::watch_cache::{Cache, WatchCache, WatcherId};
+use identity::RbacResources;
 
 /// Maximum time that a request waits for a revision that the store has not reached yet.
 ///
@@ -51,6 +53,7 @@ pub(crate) struct Settings {
     pub(crate) watch_list: bool,
     pub(crate) enforce_namespaces: bool,
     pub(crate) allow_remote: bool,
+    pub(crate) authorization: Authorization,
     /// Path of the endpoint that accepts fault injection plans, if it is enabled.
     pub(crate) fault_endpoint: Option<&'static str>,
     /// Certificate of the authority in each namespace, if each namespace has it and a default service account.
@@ -77,6 +80,7 @@ pub(crate) struct Shared {
     pub(crate) openapi: Publication,
     pub(crate) settings: Arc<Settings>,
     pub(crate) gate: Arc<Gate>,
+    rbac_resources: RbacResources,
     pub(crate) faults: Switchboard,
     pub(crate) requests: Arc<Recorder>,
     pub(crate) body_limit: Arc<BodyLimit>,
@@ -145,11 +149,12 @@ impl Shared {
         let garbage = settings.collects_garbage().then(Box::default);
         Shared {
             builtin: registry.builtin(),
+            rbac_resources: RbacResources::of(&registry),
             registry: RwLock::new(registry),
             names: Mutex::default(),
             openapi: Publication::default(),
+            gate: Arc::new(Gate::new(settings.authorization)),
             settings,
-            gate: Arc::new(Gate::new()),
             faults: Switchboard::new(seed, Arc::clone(&requests)),
             requests,
             body_limit: Arc::default(),
@@ -260,6 +265,7 @@ impl Shared {
         if definitions.is_some_and(|it| it.collection == collection) {
             self.follow_definition(state, &event);
         }
+        self.follow_rbac(collection, &event);
         let State {
             storage, caches, ..
         } = state;
@@ -404,6 +410,7 @@ impl Shared {
         state.floor = 0;
         state.expire_relations();
         self.follow_all_definitions(state);
+        self.follow_all_rbac(state);
         self.revision.send_replace(revision);
         Ok(())
     }

@@ -5,6 +5,7 @@
 //!   server;
 //! - [`ApiError`] displays as the message of its [`Status`].
 
+mod access_error;
 mod field_error;
 mod on_demand;
 mod request_error;
@@ -193,38 +194,6 @@ impl ApiError {
 
     pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {
         ApiError::new(400, "BadRequest", message)
-    }
-
-    pub(crate) fn forbidden(kind: &Kind, name: &str, why: &str) -> ApiError {
-        let message = format!(
-            "{} {} is forbidden: {why}",
-            kind.group_resource(),
-            Quoted(name)
-        );
-        ApiError::new(403, "Forbidden", message).about(kind, name)
-    }
-
-    pub(crate) fn unauthorized() -> ApiError {
-        ApiError::new(401, "Unauthorized", "Unauthorized")
-    }
-
-    /// Returns the 403 error for a user without permission for the object `name` of a resource.
-    ///
-    /// `name` is empty for a request to the whole collection.
-    pub(crate) fn denied((group, plural): (&str, &str), name: &str, why: &str) -> ApiError {
-        let dot = if group.is_empty() { "" } else { "." };
-        let subject = match name {
-            "" => format!("{plural}{dot}{group}"),
-            name => format!("{plural}{dot}{group} {}", Quoted(name)),
-        };
-        let mut error = ApiError::new(403, "Forbidden", format!("{subject} is forbidden: {why}"));
-        error.0.details = Some(StatusDetails {
-            name: name.to_owned(),
-            group: group.to_owned(),
-            kind: plural.to_owned(),
-            ..StatusDetails::default()
-        });
-        error
     }
 
     pub(crate) fn not_found(kind: &Kind, name: &str) -> ApiError {

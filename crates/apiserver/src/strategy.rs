@@ -46,6 +46,7 @@ mod scheduling;
 mod secret;
 mod security;
 mod service;
+mod signing_request;
 mod unchanged;
 mod update_checks;
 mod volume;
@@ -70,6 +71,7 @@ use crate::status::FieldError;
 pub(crate) use fixed::SYSTEM_CLASSES;
 pub(crate) use flow_control::{MANDATORY_LEVELS, MANDATORY_SCHEMAS};
 pub(crate) use grace_period::{Grace, GracePeriod};
+pub(crate) use labels::selector_selects;
 pub(crate) use report::Report;
 
 /// The part of an object that a write changes.

@@ -28,6 +28,8 @@ pub(crate) mod scale;
 mod sent;
 mod service_address;
 mod show;
+mod signing_request;
+mod token_request;
 pub(crate) mod update;
 pub(crate) mod watch;
 pub(crate) mod write;
@@ -38,7 +40,8 @@ use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
 use crate::access::User;
-use crate::access::review::review;
+use crate::access::escalation::RbacWrite;
+use crate::access::review::{Reviewing, review};
 use crate::body_limit::Received;
 use crate::field_validation::Warnings;
 use crate::kinds::Subresource;
@@ -239,6 +242,9 @@ impl Call {
                 let sent = self.sent_to(served)?;
                 return self.bind(target, Self::subject(target)?, &sent);
             }
+            ("token", Verb::Create) if kind.is_builtin("serviceaccounts") => {
+                return self.request_token(target, served);
+            }
             ("scale", Verb::Get | Verb::Update | Verb::Patch) => return self.scale(target, served),
             _ => {
                 Self::subject(target)?.read(&self.shared)?;
@@ -274,7 +280,15 @@ impl Call {
         }
         if !resource.serves("get") {
             let value = self.sent(resource)?.into_value();
-            let reviewed = review(&self.shared.gate, &self.user, &resource.kind, value)?;
+            let reviewed = self.shared.with_referents(|referents| {
+                let reviewing = Reviewing {
+                    asker: &self.user,
+                    kind: &resource.kind,
+                    namespace: target.namespace.as_deref(),
+                    referents,
+                };
+                review(&self.shared.gate, &reviewing, value)
+            })?;
             return self.show_document(target, StatusCode::CREATED, &reviewed);
         }
         let how = self.how(Part::Main)?;
@@ -283,6 +297,7 @@ impl Call {
         for member in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
             object.set_meta(member, None);
         }
+        self.record_user(&resource.kind, &mut object);
         if target.lacks_namespace {
             let required = FieldError::required("metadata.namespace", "");
             let kind = &resource.kind;
@@ -418,8 +433,11 @@ impl Call {
             Verb::Patch => "PatchOptions",
             _ => "CreateOptions",
         })?;
+        let target = self.destination.target();
+        let rbac = target.and_then(|target| RbacWrite::new(&self.shared.gate, &self.user, target));
         Ok(How {
             warnings: Some(&self.warnings),
+            rbac,
             ..How::request(part, dry_run)
         })
     }

@@ -1,4 +1,4 @@
-//! Reads the attributes of a request that access rules check: verb, resource, namespace and name.
+//! Reads the attributes of a request by which it is authorized: verb, resource, namespace and name, or its path.
 //!
 //! Guarantees:
 //! - The attributes depend only on the method, the path and the query, as in Kubernetes' `requestinfo.go`. A
@@ -9,11 +9,12 @@ use http::Method;
 
 use super::User;
 use crate::name_syntax::NameRule;
+use crate::quote::Quoted;
 use crate::route::{self, ListOptions, Query, Target};
 use crate::selector::{LabelSelector, field};
 use crate::status::ApiError;
 
-/// The verb and the resource of a request. A field is empty if the request has no such attribute.
+/// The verb and the resource or the path of a request. A text is empty if the request has no such attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attributes {
     pub(super) verb: String,
@@ -22,12 +23,25 @@ pub(super) struct Attributes {
     pub(super) subresource: String,
     pub(super) namespace: String,
     pub(super) name: String,
+    /// The path of a request without a resource, such as `/healthz`; `None` of a request for a resource.
+    pub(super) path: Option<String>,
 }
 
 impl Attributes {
-    /// Returns the attributes of a request, or `None` for a path without a resource, such as `/healthz`.
+    /// Returns the attributes of a request, or `None` if the path has a malformed escape.
     pub(super) fn of(method: &Method, path: &str, query: &Query) -> Option<Attributes> {
         let segments = route::segments(path)?;
+        Attributes::of_resource(method, &segments, query).or_else(|| {
+            Some(Attributes {
+                verb: method.as_str().to_ascii_lowercase(),
+                path: Some(route::decoded(path)?),
+                ..Attributes::default()
+            })
+        })
+    }
+
+    /// Returns the attributes of a request for a resource, or `None` if the path has none.
+    fn of_resource(method: &Method, segments: &[String], query: &Query) -> Option<Attributes> {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         let (group, rest) = match segments.as_slice() {
             ["api", _, rest @ ..] => ("", rest),
@@ -55,6 +69,7 @@ impl Attributes {
             subresource: below.get(1).copied().unwrap_or_default().to_owned(),
             namespace: namespace.to_owned(),
             name: below.first().copied().unwrap_or_default().to_owned(),
+            path: None,
         };
         if watches {
             "watch".clone_into(&mut attributes.verb);
@@ -77,6 +92,7 @@ impl Attributes {
             subresource: String::new(),
             namespace: target.namespace.clone().unwrap_or_default(),
             name: target.name.clone().unwrap_or_default(),
+            path: None,
         }
     }
 
@@ -90,18 +106,31 @@ impl Attributes {
         self.verb == "create" && reviews.contains(&self.resource.as_str())
     }
 
-    /// Returns the 403 error of Kubernetes for a request of `user` with these attributes.
-    pub(super) fn forbidden(&self, user: &User) -> ApiError {
-        let slash = if self.subresource.is_empty() { "" } else { "/" };
-        let place = if self.namespace.is_empty() {
-            "at the cluster scope".to_owned()
+    /// Returns the 403 error of Kubernetes for a request of `user` with these attributes, and the reason if there is
+    /// one.
+    pub(super) fn forbidden(&self, user: &User, reason: &str) -> ApiError {
+        let (user, verb) = (Quoted(&user.name), &self.verb);
+        let mut why = if let Some(path) = &self.path {
+            format!("User {user} cannot {verb} path {}", Quoted(path))
         } else {
-            format!("in the namespace {:?}", self.namespace)
+            let resource = match self.subresource.as_str() {
+                "" => self.resource.clone(),
+                subresource => format!("{}/{subresource}", self.resource),
+            };
+            let (resource, group) = (Quoted(&resource), Quoted(&self.group));
+            let place = match self.namespace.as_str() {
+                "" => "at the cluster scope".to_owned(),
+                namespace => format!("in the namespace {}", Quoted(namespace)),
+            };
+            format!("User {user} cannot {verb} resource {resource} in API group {group} {place}")
         };
-        let why = format!(
-            "User {:?} cannot {} resource \"{}{slash}{}\" in API group {:?} {place}",
-            user.name, self.verb, self.resource, self.subresource, self.group
-        );
+        // As in Kubernetes, the message can't look like HTML.
+        for (character, escaped) in [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")] {
+            why = why.replace(character, escaped);
+        }
+        if !reason.is_empty() {
+            why = format!("{why}: {reason}");
+        }
         ApiError::denied((&self.group, &self.resource), &self.name, &why)
     }
 }

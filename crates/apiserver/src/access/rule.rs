@@ -98,7 +98,8 @@ impl Rule {
         let any_of = |allowed: &[String], asked: &str| {
             allowed.is_empty() || allowed.iter().any(|one| one == asked)
         };
-        self.is_for(user)
+        attributes.path.is_none()
+            && self.is_for(user)
             && self
                 .verbs
                 .iter()

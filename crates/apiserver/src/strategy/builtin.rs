@@ -9,7 +9,7 @@ use super::update_checks::with_updates;
 use super::{
     StatusMetadata, Strategy, api_service, config_map, daemon_set, definition, endpoints, event,
     fixed, flow_control, ingress, job, lease, namespace, network_policy, node, persistent_volume,
-    pod, quota, rbac, secret, service, workload,
+    pod, quota, rbac, secret, service, signing_request, workload,
 };
 use crate::columns;
 use crate::metadata::MetadataRules;
@@ -51,7 +51,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("horizontalpodautoscalers.autoscaling", Strategy { columns: columns::AUTOSCALERS, ..Strategy::BUILTIN }),
     ("cronjobs.batch", Strategy { counts_generations: true, columns: columns::workload::CRON_JOBS, hooks: job::CRON_JOB, ..Strategy::BUILTIN }),
     ("jobs.batch", Strategy { dependents: OrphanDependents, counts_generations: true, fields: field::JOB, columns: columns::workload::JOBS, hooks: job::HOOKS, ..Strategy::BUILTIN }),
-    ("certificatesigningrequests.certificates.k8s.io", Strategy { fields: field::SIGNING_REQUEST, columns: columns::cluster::SIGNING_REQUESTS, ..Strategy::BUILTIN }),
+    ("certificatesigningrequests.certificates.k8s.io", Strategy { fields: field::SIGNING_REQUEST, hooks: signing_request::HOOKS, columns: columns::cluster::SIGNING_REQUESTS, ..Strategy::BUILTIN }),
     ("leasecandidates.coordination.k8s.io", Strategy { metadata: MetadataRules::GENERIC, requires_revision: true, creates_on_update: true, ..Strategy::BUILTIN }),
     ("leases.coordination.k8s.io", Strategy { metadata: MetadataRules::GENERIC, requires_revision: true, creates_on_update: true, hooks: lease::HOOKS, columns: columns::LEASES, ..Strategy::BUILTIN }),
     ("endpointslices.discovery.k8s.io", Strategy { counts_generations: true, hooks: endpoints::SLICE, columns: columns::cluster::ENDPOINT_SLICES, ..Strategy::BUILTIN }),

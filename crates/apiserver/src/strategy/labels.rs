@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::field::Field;
-use super::report::Report;
+use super::report::{Path, Report};
 use crate::go_json::to_text;
 use crate::name_syntax::{key_faults, value_faults};
 
@@ -74,6 +74,16 @@ pub(super) fn selects(selector: &Field<'_, '_>, labels: &Value) -> Option<bool> 
         }
     });
     Some(all_equal && all_true)
+}
+
+/// Returns whether a label selector in JSON is valid and selects labels.
+pub(crate) fn selector_selects(selector: &Value, labels: &Value) -> bool {
+    let path = Path::root("");
+    let selector = Field {
+        path,
+        value: selector,
+    };
+    selects(&selector, labels) == Some(true)
 }
 
 /// Returns a selector as error messages show it, with its members in Go's order.

@@ -55,6 +55,7 @@ pub(crate) fn create(
         object.set_meta("uid", Some(json!(state.new_uid())));
     }
     drop(state);
+    how.check_rights(&object, None)?;
     let revision = object.text("resourceVersion").to_owned();
     prepare(shared, resource, &mut object, how);
     let generates = object.text("name").is_empty() && !object.text("generateName").is_empty();

@@ -50,11 +50,13 @@ pub(crate) fn paths(kinds: &Kinds) -> Value {
     }
     paths.extend(
         [
+            "/.well-known/openid-configuration",
             "/healthz",
             "/livez",
             "/metrics",
             "/openapi/v2",
             "/openapi/v3",
+            "/openid/v1/jwks",
             "/readyz",
             "/version",
         ]

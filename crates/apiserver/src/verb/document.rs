@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::openapi::gnostic;
 use super::{Call, discovery, metrics, nowhere, openapi};
+use crate::access::account_token;
 use crate::body::Body;
 use crate::definition::Definition;
 use crate::kinds::Kind;
@@ -50,6 +51,9 @@ impl Call {
                 (Route::Restful, discovery::resources(kinds, group, version))
             }
             Destination::Version => (Route::OnlyJson, Some(discovery::version())),
+            Destination::OpenIdConfiguration | Destination::OpenIdKeys => {
+                return self.answer_openid();
+            }
             Destination::Root => return Ok(Reply::json(StatusCode::OK, &discovery::paths(kinds))),
             Destination::OpenApi => {
                 let hash_of = |kind: &Kind| {
@@ -87,6 +91,20 @@ impl Call {
         };
         let document = document.ok_or_else(ApiError::no_such_path)?;
         self.show_at(route, &document)
+    }
+
+    /// Returns the document about the issuer of the tokens of service accounts, or the key of the tokens.
+    fn answer_openid(&self) -> Result<Reply, ApiError> {
+        self.check_method(Route::OnlyJson)?;
+        if matches!(self.destination, Destination::OpenIdConfiguration) {
+            return Ok(Reply::json(StatusCode::OK, &account_token::configuration()));
+        }
+        let keys = self.shared.gate.issuer.keys();
+        let keys = keys.map_err(|why| ApiError::internal(&why))?;
+        Ok(Reply {
+            content_type: "application/jwk-set+json",
+            ..Reply::json(StatusCode::OK, &keys)
+        })
     }
 
     /// Returns the response of `/openapi/v2`.

@@ -55,6 +55,7 @@ pub(crate) fn change(
         (resource.strategy.hooks.prepare)(&mut sent);
         resource.complete(&mut sent);
         check_path(subject, &sent)?;
+        how.check_rights(&sent, Some(&old))?;
         check_revision(subject, &entry, &sent, how.part)?;
         if how.origin == Origin::Request && how.part == Part::Main {
             admit_update(resource, &old, &mut sent);

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::namespace_content;
+use crate::access::escalation::RbacWrite;
 use crate::field_validation::Warnings;
 use crate::object::Object;
 use crate::resource::Resource;
@@ -45,6 +46,8 @@ pub(crate) struct How<'a> {
     pub(crate) dry_run: bool,
     /// Receives the warnings about the values of the object. `None` if the write sends no warnings.
     pub(crate) warnings: Option<&'a Warnings>,
+    /// The user whose rights limit a write of an RBAC object. `None` if nothing limits the write.
+    pub(crate) rbac: Option<RbacWrite<'a>>,
 }
 
 /// Address of the object that a request names: resource type, namespace and name.
@@ -73,6 +76,7 @@ impl<'a> How<'a> {
         part: Part::All,
         dry_run: false,
         warnings: None,
+        rbac: None,
     };
 
     pub(crate) const SEED: How<'static> = How {
@@ -90,7 +94,13 @@ impl<'a> How<'a> {
             part,
             dry_run,
             warnings: None,
+            rbac: None,
         }
+    }
+
+    /// Checks that a written RBAC object gives only rights that the writer has. `old` is the stored object of an update.
+    pub(super) fn check_rights(self, new: &Object, old: Option<&Object>) -> Result<(), ApiError> {
+        self.rbac.map_or(Ok(()), |write| write.check(new, old))
     }
 
     /// Adds the warnings about a new object, or about an update, given the stored object.

@@ -262,9 +262,10 @@ async fn user_reviews_report_the_user_of_a_token() {
     assert_eq!(reply.json["status"], json!({"userInfo": jane}));
     let admin = server.with_token("admin");
     let reply = review(&admin, group, "tokenreviews", json!({"token": "reader"})).await;
+    let audiences = ["https://kubernetes.default.svc"];
     assert_eq!(
         reply.json["status"],
-        json!({"authenticated": true, "user": jane})
+        json!({"authenticated": true, "user": jane, "audiences": audiences})
     );
     let reply = review(&admin, group, "tokenreviews", json!({"token": "x"})).await;
     assert_eq!(

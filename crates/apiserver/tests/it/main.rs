@@ -9,6 +9,7 @@
 )]
 
 mod access;
+mod account_tokens;
 mod ask;
 #[cfg(feature = "client")]
 mod client;
@@ -23,6 +24,7 @@ mod fault_wire;
 mod field_validation;
 mod garbage_collection;
 mod hostile;
+mod impersonation;
 mod kube_runtime;
 mod list;
 mod long_writes;
@@ -35,6 +37,7 @@ mod persistence;
 mod protobuf;
 mod protobuf_response;
 mod representation;
+mod rbac;
 mod replay;
 mod request_log;
 mod secrets;

@@ -1,0 +1,29 @@
+//! Records the user who creates a `CertificateSigningRequest` in its `spec`, as Kubernetes does.
+
+use serde_json::Value;
+
+use super::Call;
+use crate::access::review::info;
+use crate::kinds::Kind;
+use crate::object::Object;
+
+impl Call {
+    /// Replaces the user in a new certificate request by the user of this request.
+    ///
+    /// A server without access control has no users, and keeps those that clients send.
+    pub(super) fn record_user(&self, kind: &Kind, object: &mut Object) {
+        let is_request = kind.is_builtin("certificatesigningrequests.certificates.k8s.io");
+        if !is_request || (self.user.is_anonymous() && self.shared.gate.is_open()) {
+            return;
+        }
+        let mut spec = object.part("spec");
+        let info = info(&self.user);
+        for member in ["username", "uid", "groups", "extra"] {
+            spec[member] = info[member].clone();
+        }
+        if let Some(spec) = spec.as_object_mut() {
+            spec.retain(|_, value| *value != Value::Null);
+        }
+        object.set("spec", Some(spec));
+    }
+}

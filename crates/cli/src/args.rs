@@ -5,7 +5,7 @@
 
 mod stand_in;
 
-use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{
     ArgAction, Args, Parser, Subcommand, ValueEnum, builder::PossibleValue, error::ErrorKind,
@@ -110,8 +110,7 @@ struct TypedDemo {
 /// Run an embedded Kubernetes API server until Ctrl-C, and write a kubeconfig for it.
 #[derive(Args, Debug)]
 struct TypedServe {
-    /// Address to listen on; must be a loopback address because there is no authentication; port 0 selects a
-    /// free port.
+    /// Address to listen on; must be a loopback address; port 0 selects a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", value_parser = address)]
     listen: SocketAddr,
     /// Where to write the kubeconfig; default is a file in the directory for temporary files.
@@ -134,6 +133,10 @@ struct TypedServe {
     /// it from a file. With this flag, the plan can also be changed over HTTP while the server runs.
     #[arg(long, value_name = "PLAN|@FILE")]
     fault: Option<FaultPlan>,
+    /// How requests are authorized. With rbac, the stored roles and bindings decide, the server listens with TLS, and
+    /// the kubeconfig has a client certificate of an administrator.
+    #[arg(long, visible_alias = "authorization-mode", value_name = "MODE", ignore_case = true, default_value_t = serve::Authorization::AlwaysAllow)]
+    authorization: serve::Authorization,
     /// Run the control loops of the command `demo`, so that a Deployment results in running pods.
     #[arg(long)]
     controllers: bool,
@@ -151,6 +154,28 @@ struct TypedServe {
     /// pods#1000,deployments.apps#50; unlike in kube-apiserver, sizes other than 0 take effect.
     #[arg(long, value_name = "RESOURCE#EVENTS", value_delimiter = ',')]
     watch_cache_sizes: Vec<CacheSize>,
+}
+
+impl ValueEnum for serve::Authorization {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::AlwaysAllow, Self::Rbac]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::AlwaysAllow => PossibleValue::new("always-allow").alias("AlwaysAllow"),
+            Self::Rbac => PossibleValue::new("rbac"),
+        })
+    }
+}
+
+impl fmt::Display for serve::Authorization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AlwaysAllow => "always-allow",
+            Self::Rbac => "rbac",
+        })
+    }
 }
 
 impl ValueEnum for Loop {
@@ -260,6 +285,7 @@ impl TypedServe {
             faults: self.fault,
             controllers: self.controllers,
             collects_garbage: self.enable_garbage_collector,
+            authorization: self.authorization,
         })
     }
 

@@ -27,7 +27,7 @@ use std::{
 
 use anyhow::anyhow;
 use fastrand::Rng;
-use kube_informer_apiserver::{Kubeconfig, Server};
+use kube_informer_apiserver::{Kubeconfig, Listening, Server, Tls, User};
 use tokio::time::Instant;
 
 use self::{churn::Churn, controllers::Controllers, seeding::Population};
@@ -48,6 +48,10 @@ pub(crate) use self::{
 /// First line of every kubeconfig that `serve` writes; only files with this line are replaced.
 const MARK: &str = "# Written by kubectl-informer serve, and removed when that ends.";
 
+/// The user of the kubeconfig and of the control loops with RBAC, who may send every request. The name is that of kubeadm.
+const ADMIN: &str = "kubernetes-admin";
+const MASTERS: &str = "system:masters";
+
 /// The random number generator's seed is the sum of this number and the server's revision at start-up.
 const RNG_SEED: u64 = 1;
 
@@ -65,6 +69,14 @@ pub(crate) struct Options {
     pub(crate) faults: Option<FaultPlan>,
     pub(crate) controllers: bool,
     pub(crate) collects_garbage: bool,
+    pub(crate) authorization: Authorization,
+}
+
+/// Value of the flag `--authorization`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Authorization {
+    AlwaysAllow,
+    Rbac,
 }
 
 /// The optional tasks of `serve`: a generator of changes (`--churn`), and control loops (`--controllers`).
@@ -105,7 +117,11 @@ async fn start(options: &Options) -> anyhow::Result<Server> {
         .set(Server::builder())
         .default_service_accounts(true)
         .garbage_collection(options.collects_garbage)
-        .fault_endpoint(options.faults.is_some());
+        .fault_endpoint(options.faults.is_some())
+        .authorization(match options.authorization {
+            Authorization::AlwaysAllow => kube_informer_apiserver::Authorization::AlwaysAllow,
+            Authorization::Rbac => kube_informer_apiserver::Authorization::Rbac,
+        });
     let Some(directory) = &options.data_dir else {
         return Ok(builder.build());
     };
@@ -123,18 +139,14 @@ async fn serve(
     company: &mut Company,
     interrupt: &mut Interrupt,
 ) -> anyhow::Result<Signal> {
-    let listening = server
-        .listen(options.listen)
-        .await
-        .map_err(|error| cant_listen(options.listen, &error))?;
-    let address = listening.local_addr();
+    let (listening, kubeconfig) = listen(options, server).await?;
     let path = std::path::absolute(&options.kubeconfig)?;
-    write_kubeconfig(&path, &listening.kubeconfig())?;
+    write_kubeconfig(&path, &kubeconfig)?;
     let shown = path.display();
-    output::say(format_args!("API server:  http://{address}"));
+    output::say(format_args!("API server:  {}", kubeconfig.server()));
     output::say(format_args!("kubeconfig:  {shown}"));
     if options.faults.is_some() {
-        say_faults(server, address);
+        say_faults(server, kubeconfig.server());
     }
     output::say(format_args!("export KUBECONFIG={}", quoted(&path)));
     output::say("try:         kubectl get pods --all-namespaces --watch");
@@ -158,6 +170,24 @@ async fn serve(
     }
 }
 
+/// Listens, and returns the kubeconfig for the port: with RBAC that of an administrator, over TLS.
+async fn listen(options: &Options, server: &Server) -> anyhow::Result<(Listening, Kubeconfig)> {
+    let failed = |error: io::Error| cant_listen(options.listen, &error);
+    if options.authorization == Authorization::AlwaysAllow {
+        let listening = server.listen(options.listen).await.map_err(failed)?;
+        let kubeconfig = listening.kubeconfig();
+        return Ok((listening, kubeconfig));
+    }
+    let tls = Tls::generate([])?;
+    let listening = server
+        .listen_tls(options.listen, &tls)
+        .await
+        .map_err(failed)?;
+    let admin = tls.issue(User::new(ADMIN).in_group(MASTERS))?;
+    let kubeconfig = listening.kubeconfig().client_certificate(&admin);
+    Ok((listening, kubeconfig))
+}
+
 // === impl Company ===
 
 impl Company {
@@ -176,7 +206,11 @@ impl Company {
             let loops = Loop::ALL.map(Loop::as_str).join(", ");
             let nodes = controllers::NODES.join(" and ");
             output::say(format_args!("controllers: {loops}, for pods on {nodes}"));
-            Some(Controllers::open(server).await?)
+            let server = match options.authorization {
+                Authorization::AlwaysAllow => server.clone(),
+                Authorization::Rbac => server.as_user(User::new(ADMIN).in_group(MASTERS)),
+            };
+            Some(Controllers::open(&server).await?)
         } else {
             None
         };
@@ -235,9 +269,9 @@ async fn seed(
 }
 
 /// Prints the URL that configures fault injection, and the configured faults.
-fn say_faults(server: &Server, address: SocketAddr) {
+fn say_faults(server: &Server, address: &str) {
     output::say(format_args!(
-        "faults:      http://{address}/faults reads (GET), extends (POST) and clears (DELETE) the plan:"
+        "faults:      {address}/faults reads (GET), extends (POST) and clears (DELETE) the plan:"
     ));
     for line in server.faults().plan().lines() {
         output::say(format_args!("               {line}"));

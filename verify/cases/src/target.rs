@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
 use http::{Request, header::CONTENT_TYPE};
 use kube_client::{Client, Config, config::AuthInfo};
-use kube_informer_apiserver::{Listening, Rule, Server, User};
+use kube_informer_apiserver::{Authorization, Listening, Rule, Server, User};
 use kube_informer_realserver::{Binaries, ControlPlane};
 use serde_json::{Value, json};
 use tokio::{
@@ -239,13 +239,16 @@ async fn post(client: &Client, path: &str, body: &Value) -> Result<Value> {
 }
 
 async fn embedded(collects_garbage: bool) -> Result<Connection> {
-    let admin = User::new("admin").in_group("system:masters");
+    let mut admin = User::new("admin").in_group("system:masters");
+    "admin".clone_into(&mut admin.uid);
+    let mut guest = User::new(GUEST);
+    GUEST.clone_into(&mut guest.uid);
     let server = Server::builder()
         .enforce_namespaces(true)
         .garbage_collection(collects_garbage)
         .token(TOKEN, admin)
-        .token(GUEST_TOKEN, User::new(GUEST))
-        .rules([])
+        .token(GUEST_TOKEN, guest)
+        .authorization(Authorization::Rbac)
         .crd(definition())
         .build();
     let port = server.listen((Ipv4Addr::LOCALHOST, 0).into()).await?;

@@ -278,6 +278,11 @@ mod metadata;
 mod go_regex;
 mod yaml;
 mod schema;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "the verbs don't call it yet")
+)]
+mod apply;
 mod strategy;
 mod conversion;
 mod resource;

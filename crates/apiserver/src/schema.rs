@@ -16,6 +16,7 @@ mod embedded;
 mod field_path;
 mod format;
 mod list_type;
+mod merging;
 mod model;
 mod number;
 mod outcome;
@@ -95,6 +96,8 @@ pub(crate) struct Schema {
     list_type: String,
     #[serde(rename = "x-kubernetes-list-map-keys")]
     list_map_keys: Vec<String>,
+    #[serde(rename = "x-kubernetes-map-type")]
+    map_type: String,
     /// The rules in CEL, which [`cel`] compiles.
     #[serde(rename = "x-kubernetes-validations")]
     rules: Vec<Value>,

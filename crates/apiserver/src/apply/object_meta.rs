@@ -1,0 +1,100 @@
+//! Defines the types of `metadata`, which objects of all kinds have.
+
+use super::atom::{Atom, Fields, Identity, Keys, List, Map, Scalar, Type};
+
+/// A type that does not change.
+#[derive(Debug)]
+pub(crate) enum Fixed {
+    Scalar(Scalar),
+    /// A list with one owner.
+    Atomic(&'static Fixed),
+    /// A list whose items are identified by their values.
+    Set(&'static Fixed),
+    /// A list whose items are identified by the values of members.
+    Keyed(&'static [&'static str], &'static Fixed),
+    /// An object whose members have owners.
+    Map(&'static Fixed),
+    Struct(&'static [(&'static str, Fixed)]),
+    /// An object with one owner.
+    AtomicStruct(&'static [(&'static str, Fixed)]),
+    /// Any value.
+    Deduced,
+}
+
+const TEXT: Fixed = Fixed::Scalar(Scalar::Text);
+const NUMBER: Fixed = Fixed::Scalar(Scalar::Numeric);
+const TIME: Fixed = Fixed::Scalar(Scalar::Any);
+
+/// `io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta`.
+pub(super) static OBJECT_META: Fixed = Fixed::Struct(&[
+    ("annotations", Fixed::Map(&TEXT)),
+    ("creationTimestamp", TIME),
+    ("deletionGracePeriodSeconds", NUMBER),
+    ("deletionTimestamp", TIME),
+    ("finalizers", Fixed::Set(&TEXT)),
+    ("generateName", TEXT),
+    ("generation", NUMBER),
+    ("labels", Fixed::Map(&TEXT)),
+    ("managedFields", Fixed::Atomic(&MANAGED_FIELDS_ENTRY)),
+    ("name", TEXT),
+    ("namespace", TEXT),
+    ("ownerReferences", Fixed::Keyed(&["uid"], &OWNER_REFERENCE)),
+    ("resourceVersion", TEXT),
+    ("selfLink", TEXT),
+    ("uid", TEXT),
+]);
+
+/// The type of `apiVersion` and `kind`.
+pub(super) static TYPE_META: Fixed = TEXT;
+
+static OWNER_REFERENCE: Fixed = Fixed::AtomicStruct(&[
+    ("apiVersion", TEXT),
+    ("blockOwnerDeletion", Fixed::Scalar(Scalar::Boolean)),
+    ("controller", Fixed::Scalar(Scalar::Boolean)),
+    ("kind", TEXT),
+    ("name", TEXT),
+    ("uid", TEXT),
+]);
+
+static MANAGED_FIELDS_ENTRY: Fixed = Fixed::Struct(&[
+    ("apiVersion", TEXT),
+    ("fieldsType", TEXT),
+    ("fieldsV1", Fixed::Deduced),
+    ("manager", TEXT),
+    ("operation", TEXT),
+    ("subresource", TEXT),
+    ("time", TIME),
+]);
+
+impl Fixed {
+    pub(super) fn atom(&'static self) -> Atom<'static> {
+        let list = |item, identity| Atom {
+            list: Some(List {
+                item: Type::Fixed(item),
+                identity,
+            }),
+            ..Atom::default()
+        };
+        let map = |is_atomic, member, fields| Atom {
+            map: Some(Map {
+                is_atomic,
+                member,
+                fields,
+            }),
+            ..Atom::default()
+        };
+        match self {
+            Fixed::Scalar(scalar) => Atom {
+                scalar: Some(*scalar),
+                ..Atom::default()
+            },
+            Fixed::Atomic(item) => list(item, Identity::Atomic),
+            Fixed::Set(item) => list(item, Identity::Value),
+            Fixed::Keyed(keys, item) => list(item, Identity::Keys(Keys::Fixed(keys))),
+            Fixed::Map(member) => map(false, Some(Type::Fixed(member)), Fields::None),
+            Fixed::Struct(fields) => map(false, None, Fields::Fixed(fields)),
+            Fixed::AtomicStruct(fields) => map(true, None, Fields::Fixed(fields)),
+            Fixed::Deduced => map(false, Some(Type::Deduced), Fields::None),
+        }
+    }
+}

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 )
@@ -8,6 +9,15 @@ import (
 // drawer draws schemas and objects from a seed.
 type drawer struct {
 	*rand.Rand
+	// preserving is the number of values above that keep unknown members.
+	preserving int
+}
+
+// whole is a number that is written with a fraction of zero, which a server reads as a floating-point number.
+type whole int
+
+func (w whole) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, "%d.0", int(w)), nil
 }
 
 // node is a schema, as in a definition.
@@ -17,7 +27,7 @@ var (
 	names   = []string{"a", "b", "c", "key", "name"}
 	texts   = []string{"x", "y", "z", "", "<&>\"\\é\u2028\b", "n 1", "true"}
 	labels  = []string{"k1", "k2", "example.com/k3", "k.4"}
-	numbers = []any{int64(0), int64(1), int64(2), int64(80), int64(-7), 1.5, 2.0, 1e-7, 1e21, int64(1234567)}
+	numbers = []any{int64(0), int64(1), int64(2), int64(80), int64(-7), 1.5, whole(2), whole(1), 1e-7, 1e21, int64(1234567)}
 )
 
 // chance returns true with a probability in percent.
@@ -244,6 +254,10 @@ func (d *drawer) isUnfit(list []any, item any, schema node) bool {
 
 // members draws members of an object, each with a probability in percent.
 func (d *drawer) members(object, schema node, percent int) {
+	if schema["x-kubernetes-preserve-unknown-fields"] == true {
+		d.preserving++
+		defer func() { d.preserving-- }()
+	}
 	properties, _ := schema["properties"].(node)
 	for _, name := range names {
 		if property, ok := properties[name]; ok && d.chance(percent) {
@@ -257,7 +271,7 @@ func (d *drawer) members(object, schema node, percent int) {
 	}
 	isOpen := schema["x-kubernetes-preserve-unknown-fields"] == true || schema["additionalProperties"] == true ||
 		len(properties) == 0 && schema["additionalProperties"] == nil
-	if isOpen || d.IntN(400) == 0 {
+	if isOpen || d.preserving > 0 && d.chance(40) || d.IntN(400) == 0 {
 		for range d.IntN(3) {
 			object[pick(d, labels)] = d.any(2)
 		}

@@ -66,7 +66,7 @@ func TestWrite(t *testing.T) {
 }
 
 func draw(seed uint64) sequence {
-	d := &drawer{rand.New(rand.NewPCG(seed, 0))}
+	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 0))}
 	before := map[string]any{"v1": d.root(), "v2": nil}
 	before["v2"] = d.changed(before["v1"].(node))
 	if d.chance(10) {
@@ -87,12 +87,23 @@ func draw(seed uint64) sequence {
 	var live node
 	applied := map[string]node{}
 	schema := 0
-	for range 4 + d.IntN(12) {
+	// A crowded object has many managers, so that the oldest ones are merged.
+	isCrowded := d.chance(5)
+	count := 4 + d.IntN(12)
+	if isCrowded {
+		count *= 3
+	}
+	for range count {
 		if d.chance(5) {
 			schema = 1
 		}
 		time.Sleep(time.Duration(pick(d, []int{0, 0, 1, 60})) * time.Second)
 		step := d.step(live, applied, result.Schemas[schema])
+		if isCrowded && live != nil && step.Verb == "update" && d.chance(85) {
+			step.Manager = fmt.Sprint("m", d.IntN(30))
+			step.Object = copyOf(step.Live)
+			step.Object["metadata"].(node)["annotations"] = addedTo(step.Object, step.Manager)
+		}
 		step.Schema = schema
 		step.Time = time.Now().Unix()
 		step.run(kinds[schema])
@@ -107,6 +118,16 @@ func draw(seed uint64) sequence {
 		result.Steps = append(result.Steps, step)
 	}
 	return result
+}
+
+// addedTo returns the annotations of an object with one more.
+func addedTo(object node, name string) node {
+	annotations, _ := object["metadata"].(node)["annotations"].(node)
+	if annotations == nil {
+		annotations = node{}
+	}
+	annotations[name] = "x"
+	return annotations
 }
 
 // step draws a write to an object, or its creation if live is nil.

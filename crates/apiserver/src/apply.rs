@@ -19,6 +19,8 @@
 //! [`CONFLICTS_MAX`] conflicts are listed, with [`CONFLICTS_BYTES_MAX`] bytes of paths. `managedFields` of the result
 //! can be deeper than the object itself, so the caller checks the depth and the size of the object that it stores.
 
+mod planted;
+
 // From a path to a set of paths, and its text in `managedFields`.
 mod path;
 mod set;

@@ -82,6 +82,7 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 12] = [
             "cargo xtask conformance oracle --seeds 1..20001 --component workqueue --counts",
             "OBJECTS=100000 cargo test --release --package kube-informer-protobuf --lib -- --ignored",
             "OBJECTS=100000 cargo test --release --package kube-informer-apiserver --lib -- --ignored random_",
+            "SEQUENCES=10000 cargo test --release --package kube-informer-apiserver --lib -- --ignored random_writes",
             "cargo xtask fuzz",
             "cargo xtask fuzz watch list --runs 1000000 --seed 5",
             "cargo xtask fuzz --time 600 --fresh \"$(date)\"",

@@ -127,15 +127,20 @@ impl<'a> Atom<'a> {
 
     /// Returns the part that a value selects.
     pub(super) fn part(&self, value: Option<&Value>) -> Part {
-        let (has_scalar, has_list, has_map) =
-            (self.scalar.is_some(), self.list.is_some(), self.map.is_some());
+        let (has_scalar, has_list, has_map) = (
+            self.scalar.is_some(),
+            self.list.is_some(),
+            self.map.is_some(),
+        );
         if u8::from(has_scalar) + u8::from(has_list) + u8::from(has_map) == 1 {
             return Part::All;
         }
         match value {
             Some(Value::Array(_)) if has_list => Part::List,
             Some(Value::Object(_)) if has_map => Part::Map,
-            Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) if has_scalar => Part::Scalar,
+            Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) if has_scalar => {
+                Part::Scalar
+            }
             _ => Part::All,
         }
     }
@@ -159,11 +164,7 @@ impl<'a> Map<'a> {
     pub(super) fn field(&self, name: &str) -> Option<Type<'a>> {
         match self.fields {
             Fields::None => None,
-            Fields::Fixed(fields) => {
-                let mut fields = fields.iter();
-                let found = fields.find(|(field, _)| *field == name);
-                found.map(|(_, fixed)| Type::Fixed(fixed))
-            }
+            Fields::Fixed(fields) => fixed_field(fields, name).map(Type::Fixed),
             Fields::Structural(node) => node.field(name),
         }
     }
@@ -176,8 +177,9 @@ impl<'a> Map<'a> {
     /// Returns the default of a field.
     pub(super) fn default(&self, name: &str) -> Option<&'a Value> {
         match self.fields {
+            Fields::None => None,
+            Fields::Fixed(fields) => fixed_field(fields, name)?.default(),
             Fields::Structural(node) => node.default_of(name),
-            Fields::None | Fields::Fixed(_) => None,
         }
     }
 
@@ -191,6 +193,12 @@ impl<'a> Map<'a> {
         };
         is_any && matches!(self.fields, Fields::None)
     }
+}
+
+fn fixed_field(fields: &'static [(&'static str, Fixed)], name: &str) -> Option<&'static Fixed> {
+    let mut fields = fields.iter();
+    let found = fields.find(|(field, _)| *field == name);
+    found.map(|(_, fixed)| fixed)
 }
 
 // === impl Keys ===

@@ -210,8 +210,8 @@ impl Changes {
                 // Items that occur several times are compared as one field.
                 ([_, _, ..], [_, _, ..]) => {
                     let mut pairs = old.iter().zip(&new);
-                    let is_equal = old.len() == new.len()
-                        && pairs.all(|(old, new)| equal_values(old, new));
+                    let is_equal =
+                        old.len() == new.len() && pairs.all(|(old, new)| equal_values(old, new));
                     below.modified.is_member = !is_equal;
                 }
                 ([_, _, ..], _) => {

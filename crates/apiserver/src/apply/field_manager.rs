@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::conflict::Conflicts;
 use super::last_applied;
 use super::managed::{self, Identifier, Managed, Owned};
+use super::planted::{self, Bug};
 use super::set::Set;
 use super::updater::{Change, Force, UpdateError, Updater, Versions};
 use super::validate::{Duplicates, validate};
@@ -108,8 +109,9 @@ impl<'a> FieldManager<'a> {
         force: Force,
     ) -> Result<Value, ApplyError> {
         let managed = Managed::decode(live);
-        let managed = managed
-            .map_err(|why| ApplyError::Internal(format!("failed to decode managed fields: {why}")))?;
+        let managed = managed.map_err(|why| {
+            ApplyError::Internal(format!("failed to decode managed fields: {why}"))
+        })?;
         self.check_kind(applied)?;
         let mut bare = live.clone();
         managed::remove_entries(&mut bare);
@@ -144,7 +146,9 @@ impl<'a> FieldManager<'a> {
             return Ok(());
         }
         let kind = kind_text(applied);
-        Err(ApplyError::BadRequest(format!("invalid object type: {kind}")))
+        Err(ApplyError::BadRequest(format!(
+            "invalid object type: {kind}"
+        )))
     }
 
     /// Returns the owners that an update starts from.
@@ -209,17 +213,13 @@ impl<'a> FieldManager<'a> {
         })?;
         strip(&mut owners, CURRENT);
         if let Some(mut current) = owners.remove(CURRENT) {
-            let manager = Identifier::of_update(
-                name_of(write),
-                self.api_version,
-                self.subresource,
-            )
-            .text();
-            if let Some(previous) = owners.remove(&manager) {
+            let (name, subresource) = (name_of(write), self.subresource);
+            let identifier = Identifier::of_update(name, self.api_version, subresource).text();
+            if let Some(previous) = owners.remove(&identifier) {
                 current.set.add(previous.set);
             }
-            owners.insert(manager.clone(), current);
-            managed.times.insert(manager, write.now);
+            owners.insert(identifier.clone(), current);
+            managed.times.insert(identifier, write.now);
         }
         managed.owners = owners;
         merge_oldest_updaters(&mut managed);
@@ -258,27 +258,33 @@ impl<'a> FieldManager<'a> {
         ] {
             self.check(object, duplicates).map_err(|why| {
                 let of = object_text(object);
-                ApplyError::Internal(format!("failed to create typed {what} object ({of}): {why}"))
+                ApplyError::Internal(format!(
+                    "failed to create typed {what} object ({of}): {why}"
+                ))
             })?;
         }
-        let manager = Identifier::of_apply(name_of(write), self.subresource).text();
+        let identifier = Identifier::of_apply(name_of(write), self.subresource).text();
         let change = Change {
             live,
             new: applied,
             api_version: self.api_version,
-            manager: &manager,
+            manager: &identifier,
         };
         let (object, mut owners) = match self.updater().apply(change, &managed.owners, force) {
             Ok(result) => result,
             Err(UpdateError::Conflicts(conflicts)) => return Err(ApplyError::Conflict(conflicts)),
             Err(UpdateError::Other(why)) => return Err(ApplyError::Internal(why)),
         };
-        strip(&mut owners, &manager);
+        strip(&mut owners, &identifier);
         managed.owners = owners;
         let object = match object {
             Some(object) => {
-                managed.times.insert(manager, write.now);
+                managed.times.insert(identifier, write.now);
                 object
+            }
+            None if planted::has(Bug::Times) => {
+                managed.times.insert(identifier, write.now);
+                live.clone()
             }
             None => live.clone(),
         };
@@ -304,9 +310,8 @@ impl<'a> FieldManager<'a> {
 ///
 /// The object then equals the stored one, so that the write has no effect.
 pub(crate) fn keep_times(old: &Value, new: &mut Value) {
-    let entries = |object: &Value| -> Option<Vec<Value>> {
-        managed::entries(object)?.as_array().cloned()
-    };
+    let entries =
+        |object: &Value| -> Option<Vec<Value>> { managed::entries(object)?.as_array().cloned() };
     let (Some(old_entries), Some(new_entries)) = (entries(old), entries(new)) else {
         return;
     };
@@ -345,7 +350,9 @@ fn name_of(write: Write<'_>) -> &str {
 
 /// Removes the fields that have no owner.
 fn strip(owners: &mut super::managed::Owners, manager: &str) {
-    if let Some(owned) = owners.get_mut(manager) {
+    if let Some(owned) = owners.get_mut(manager)
+        && !planted::has(Bug::Metadata)
+    {
         owned.set.subtract(&Set::of(&UNOWNED));
         if owned.set.is_empty() {
             owners.remove(manager);
@@ -355,7 +362,11 @@ fn strip(owners: &mut super::managed::Owners, manager: &str) {
 
 /// Returns whether a request removes all owners: with an empty list, or with one empty entry.
 fn is_reset(new: &Value) -> bool {
-    match managed::entries(new).and_then(Value::as_array).map(Vec::as_slice) {
+    match managed::entries(new)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+    {
+        _ if planted::has(Bug::Reset) => false,
         Some([]) => true,
         Some([entry]) => *entry == json!({}),
         _ => false,
@@ -375,7 +386,7 @@ fn merge_oldest_updaters(managed: &mut Managed) {
     updaters.sort();
     let mut first_of: Vec<(String, String)> = Vec::new();
     for (_, manager) in updaters {
-        if count <= UPDATERS_MAX {
+        if count <= UPDATERS_MAX + usize::from(planted::has(Bug::Updaters)) {
             return;
         }
         let Some(owned) = managed.owners.get(&manager) else {
@@ -424,7 +435,9 @@ fn kind_text(object: &Value) -> String {
 fn object_text(object: &Value) -> String {
     let text = |name: &str| {
         let metadata = object.get("metadata");
-        let text = metadata.and_then(|metadata| metadata.get(name)).and_then(Value::as_str);
+        let text = metadata
+            .and_then(|metadata| metadata.get(name))
+            .and_then(Value::as_str);
         text.unwrap_or_default()
     };
     let (namespace, name) = (text("namespace"), text("name"));

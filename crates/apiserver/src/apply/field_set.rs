@@ -6,6 +6,7 @@ use serde_json::{Map as Members, Value};
 
 use super::atom::{Handled, Identity, List, Map, Type};
 use super::path::PathElement;
+use super::planted::{self, Bug};
 use super::set::{Node, Set};
 
 /// Returns the paths of all fields of an object, as a manager owns them that applies it.
@@ -18,7 +19,9 @@ fn fields(value: &Value, value_type: Type<'_>) -> Node {
     match (atom.handled(atom.part(Some(value))), value) {
         (Handled::Scalar(_), _) => Node::leaf(),
         (Handled::List(list), _) if matches!(list.identity, Identity::Atomic) => Node::leaf(),
-        (Handled::Map(map), _) if map.is_atomic => Node::leaf(),
+        (Handled::Map(map), _) if map.is_atomic && !planted::has(Bug::AtomicObjects) => {
+            Node::leaf()
+        }
         (Handled::List(list), Value::Array(items)) => of_items(&list, items),
         (Handled::Map(map), Value::Object(members)) => of_members(&map, members),
         _ => Node::default(),
@@ -48,10 +51,9 @@ fn of_items(list: &List<'_>, items: &[Value]) -> Node {
     // Of an item that occurs twice, only the item itself is a field.
     let mut found: BTreeMap<PathElement, Option<&Value>> = BTreeMap::new();
     for item in items {
-        if let Ok(step) = list.step_to(item) {
-            let only = found.entry(step).and_modify(|only| *only = None);
-            only.or_insert(Some(item));
-        }
+        let step = list.step_to(item).unwrap_or(PathElement::Unidentified);
+        let only = found.entry(step).and_modify(|only| *only = None);
+        only.or_insert(Some(item));
     }
     let below = found.into_iter().map(|(step, item)| {
         let mut node = item.map_or_else(Node::default, |item| fields(item, list.item));

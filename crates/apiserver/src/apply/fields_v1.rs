@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Number, Value};
 
 use super::path::{PathElement, float};
+use super::planted::{self, Bug};
 use super::set::{Node, Set};
 use crate::go_json::float_text;
 
@@ -92,11 +93,17 @@ fn parse_value(text: &str) -> Result<Value, String> {
 /// Converts all numbers to floating-point numbers, as Kubernetes reads them here.
 fn with_floats(value: Value) -> Value {
     match value {
-        Value::Number(number) => Number::from_f64(float(&number)).map_or(Value::Null, Value::Number),
+        Value::Number(number) => {
+            Number::from_f64(float(&number)).map_or(Value::Null, Value::Number)
+        }
         Value::Array(items) => Value::Array(items.into_iter().map(with_floats).collect()),
         Value::Object(members) => {
             let members = members.into_iter();
-            Value::Object(members.map(|(name, value)| (name, with_floats(value))).collect())
+            Value::Object(
+                members
+                    .map(|(name, value)| (name, with_floats(value)))
+                    .collect(),
+            )
         }
         other => other,
     }
@@ -129,6 +136,7 @@ fn step_text(step: &PathElement) -> String {
         PathElement::Index(index) => {
             write!(text, "i:{index}").expect("writing to a String does not fail");
         }
+        PathElement::Unidentified => {}
     }
     text
 }
@@ -187,7 +195,9 @@ fn write_text(out: &mut String, text: &str, is_html: bool) {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             '\0'..' ' => escape(out, letter),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if is_html => escape(out, letter),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if is_html && !planted::has(Bug::Html) => {
+                escape(out, letter);
+            }
             _ => out.push(letter),
         }
     }

@@ -4,6 +4,7 @@ use serde_json::{Map as Members, Value, json};
 
 use super::compare::compare;
 use super::field_set::fields_of;
+use super::planted::{self, Bug};
 use super::set::Set;
 use super::updater::Versions;
 use super::validate::{Duplicates, validate};
@@ -26,6 +27,9 @@ pub(super) fn unchanged_fields(
     versions: &dyn Versions,
     api_version: &str,
 ) -> Option<Set> {
+    if planted::has(Bug::LastApplied) {
+        return None;
+    }
     let last: Value = serde_json::from_str(annotation(live)?).ok()?;
     let is_of_kind = last.get("kind").is_some() && last.get("kind") == live.get("kind");
     if !is_of_kind || last.get("apiVersion").and_then(Value::as_str) != Some(api_version) {
@@ -55,7 +59,8 @@ pub(super) fn update(object: &mut Value, applied: &Value) {
     let text = format!("{}\n", to_text(&applied));
     if let Some(annotations) = annotations_mut(object) {
         annotations.insert(ANNOTATION.to_owned(), json!(text));
-        let length = |(name, value): (&String, &Value)| name.len() + value.as_str().map_or(0, str::len);
+        let length =
+            |(name, value): (&String, &Value)| name.len() + value.as_str().map_or(0, str::len);
         if annotations.iter().map(length).sum::<usize>() > ANNOTATIONS_BYTES_MAX {
             annotations.remove(ANNOTATION);
         }
@@ -64,7 +69,10 @@ pub(super) fn update(object: &mut Value, applied: &Value) {
 
 /// Returns the annotation of an object if it is not empty.
 fn annotation(object: &Value) -> Option<&str> {
-    let annotation = object.get("metadata")?.get("annotations")?.get(ANNOTATION)?;
+    let annotation = object
+        .get("metadata")?
+        .get("annotations")?
+        .get(ANNOTATION)?;
     annotation.as_str().filter(|text| !text.is_empty())
 }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::atom::{Identity, Keys, List};
 use super::path::PathElement;
+use super::planted::{self, Bug};
 use crate::quote::Quoted;
 
 impl List<'_> {
@@ -54,7 +55,7 @@ impl List<'_> {
 
     fn default_of(&self, key: &str) -> Result<Option<&Value>, String> {
         match self.item.atom().map {
-            Some(map) => Ok(map.default(key)),
+            Some(map) => Ok(map.default(key).filter(|_| !planted::has(Bug::KeyDefaults))),
             None => Err(format!(
                 "couldn't find default value for {key}: associative list may not have non-map types"
             )),

@@ -11,6 +11,7 @@ use super::atom::{Handled, List, Map, Type};
 use super::compare::{Sides, each_member};
 use super::errors::{Errors, Name};
 use super::path::PathElement;
+use super::planted::{self, Bug};
 
 /// Merges two objects of one type.
 ///
@@ -105,7 +106,11 @@ struct Entry<'v> {
 impl<'v> Entry<'v> {
     /// Adds a value of the old list, in which an item that occurs twice has no value.
     fn set_old(&mut self, item: &'v Value) -> bool {
-        self.old = Some(if self.old.is_none() { item } else { &Value::Null });
+        self.old = Some(if self.old.is_none() {
+            item
+        } else {
+            &Value::Null
+        });
         true
     }
 
@@ -184,7 +189,10 @@ impl Merge<'_, '_> {
                     continue;
                 }
                 let is_applied = self.entries[old].new.is_some();
-                if is_applied && next_shared.is_some_and(|next| next != old) {
+                if is_applied
+                    && next_shared.is_some_and(|next| next != old)
+                    && !planted::has(Bug::ItemOrder)
+                {
                     at_old += 1;
                     continue;
                 }

@@ -1,11 +1,15 @@
 //! Defines the types of `metadata`, which objects of all kinds have.
 
+use serde_json::Value;
+
 use super::atom::{Atom, Fields, Identity, Keys, List, Map, Scalar, Type};
 
 /// A type that does not change.
 #[derive(Debug)]
 pub(crate) enum Fixed {
     Scalar(Scalar),
+    /// A text whose default is empty.
+    RequiredText,
     /// A list with one owner.
     Atomic(&'static Fixed),
     /// A list whose items are identified by their values.
@@ -48,12 +52,12 @@ pub(super) static OBJECT_META: Fixed = Fixed::Struct(&[
 pub(super) static TYPE_META: Fixed = TEXT;
 
 static OWNER_REFERENCE: Fixed = Fixed::AtomicStruct(&[
-    ("apiVersion", TEXT),
+    ("apiVersion", Fixed::RequiredText),
     ("blockOwnerDeletion", Fixed::Scalar(Scalar::Boolean)),
     ("controller", Fixed::Scalar(Scalar::Boolean)),
-    ("kind", TEXT),
-    ("name", TEXT),
-    ("uid", TEXT),
+    ("kind", Fixed::RequiredText),
+    ("name", Fixed::RequiredText),
+    ("uid", Fixed::RequiredText),
 ]);
 
 static MANAGED_FIELDS_ENTRY: Fixed = Fixed::Struct(&[
@@ -66,7 +70,13 @@ static MANAGED_FIELDS_ENTRY: Fixed = Fixed::Struct(&[
     ("time", TIME),
 ]);
 
+static EMPTY_TEXT: Value = Value::String(String::new());
+
 impl Fixed {
+    pub(super) fn default(&self) -> Option<&'static Value> {
+        matches!(self, Fixed::RequiredText).then_some(&EMPTY_TEXT)
+    }
+
     pub(super) fn atom(&'static self) -> Atom<'static> {
         let list = |item, identity| Atom {
             list: Some(List {
@@ -88,6 +98,7 @@ impl Fixed {
                 scalar: Some(*scalar),
                 ..Atom::default()
             },
+            Fixed::RequiredText => TYPE_META.atom(),
             Fixed::Atomic(item) => list(item, Identity::Atomic),
             Fixed::Set(item) => list(item, Identity::Value),
             Fixed::Keyed(keys, item) => list(item, Identity::Keys(Keys::Fixed(keys))),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Number, Value};
 
+use super::planted::{self, Bug};
 use crate::quote::{Quoted, go_float};
 
 /// One step of a path to a field.
@@ -22,6 +23,8 @@ pub(super) enum PathElement {
     Value(Arc<Value>),
     /// The item of a list at a position.
     Index(i64),
+    /// A list item that can't be identified: a null, which the removal of all members leaves. No owner has this step.
+    Unidentified,
 }
 
 impl PathElement {
@@ -42,6 +45,7 @@ impl PathElement {
             PathElement::Key(_) => 1,
             PathElement::Value(_) => 2,
             PathElement::Index(_) => 3,
+            PathElement::Unidentified => 4,
         }
     }
 }
@@ -94,6 +98,7 @@ impl fmt::Display for PathElement {
             }
             PathElement::Value(value) => write!(f, "[={}]", Shown(value)),
             PathElement::Index(index) => write!(f, "[{index}]"),
+            PathElement::Unidentified => f.write_str("{{invalid path element}}"),
         }
     }
 }
@@ -181,6 +186,7 @@ pub(super) fn equal_values(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => match (left.as_i64(), right.as_i64()) {
             (Some(left), Some(right)) => left == right,
+            _ if planted::has(Bug::Numbers) => left == right,
             _ => float(left).partial_cmp(&float(right)) == Some(Ordering::Equal),
         },
         (Value::Array(left), Value::Array(right)) => {

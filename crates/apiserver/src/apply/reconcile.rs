@@ -2,6 +2,7 @@
 
 use super::atom::{Identity, Type};
 use super::path::PathElement;
+use super::planted::{self, Bug};
 use super::set::{Node, Set};
 
 /// Returns the fields with those below an atomic value replaced by the value itself, or `None` if there are none.
@@ -80,7 +81,8 @@ pub(super) fn with_structs(fields: &Set, object_type: Option<Type<'_>>) -> Set {
         let (is_struct, below_type) = match (step, &map, &list) {
             (PathElement::Field(name), Some(map), _) => {
                 let field = map.field(name);
-                (field.is_some(), field.or(map.member))
+                let is_struct = field.is_some() && !planted::has(Bug::Structs);
+                (is_struct, field.or(map.member))
             }
             (PathElement::Key(_), _, Some(list)) => (false, Some(list.item)),
             _ => (false, None),

@@ -32,9 +32,8 @@ fn without(value: &Value, fields: &Set, value_type: Type<'_>) -> Value {
 fn items_without(list: &List<'_>, items: &[Value], fields: &Set) -> Value {
     let mut kept = Vec::new();
     for item in items {
-        let step = list.step_to(item).ok();
-        let node = step.and_then(|step| fields.get(&step));
-        kept.extend(value_without(item, node, list.item));
+        let step = list.step_to(item).unwrap_or(PathElement::Unidentified);
+        kept.extend(value_without(item, fields.get(&step), list.item));
     }
     if kept.is_empty() {
         return Value::Null;

@@ -97,23 +97,28 @@ impl Set {
         }
     }
 
-    /// Returns the paths that are in both sets.
+    /// Returns the paths that are in both sets, with the steps of this set.
+    ///
+    /// An equal step can have another text, since 1 equals 1.0.
     pub(super) fn intersection(&self, other: &Set) -> Set {
-        // The loop is over the smaller side, since many managers are compared with one change.
-        let (small, large) = if self.0.len() <= other.0.len() {
-            (self, other)
-        } else {
-            (other, self)
-        };
-        let common = small.0.iter().filter_map(|(step, node)| {
-            let other = large.0.get(step)?;
+        let common = |step: &PathElement, node: &Node, other: &Node| {
             let node = Node {
                 is_member: node.is_member && other.is_member,
                 below: node.below.intersection(&other.below),
             };
             (!node.is_empty()).then(|| (step.clone(), node))
+        };
+        // The loop is over the smaller side, since many managers are compared with one change.
+        if self.0.len() <= other.0.len() {
+            let nodes = self.0.iter();
+            let nodes = nodes.filter_map(|(step, node)| common(step, node, other.0.get(step)?));
+            return Set(nodes.collect());
+        }
+        let nodes = other.0.iter().filter_map(|(step, other)| {
+            let (step, node) = self.0.get_key_value(step)?;
+            common(step, node, other)
         });
-        Set(common.collect())
+        Set(nodes.collect())
     }
 
     /// Removes the paths of another set. The paths below a removed path remain.

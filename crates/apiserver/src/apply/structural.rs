@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::atom::{Atom, Fields, Identity, Keys, List, Map, Scalar, Type};
 use super::object_meta::{Fixed, OBJECT_META, TYPE_META};
+use super::planted::{self, Bug};
 use crate::schema::Schema;
 
 /// A node of a schema.
@@ -37,7 +38,7 @@ impl<'a> Node<'a> {
     fn below(self, schema: &'a Schema) -> Type<'a> {
         Type::Structural(Node {
             schema,
-            preserves: self.preserves || schema.preserves(),
+            preserves: schema.preserves() || self.preserves && !planted::has(Bug::PreservedMembers),
             has_meta: schema.embeds(),
         })
     }

@@ -102,7 +102,9 @@ impl Stored {
     /// Updates the object with members such as `spec`.
     fn update(&mut self, manager: &str, members: &Value) -> Value {
         let mut new = self.object.clone();
-        new.as_object_mut().unwrap().extend(thing(members).as_object().unwrap().clone());
+        new.as_object_mut()
+            .unwrap()
+            .extend(thing(members).as_object().unwrap().clone());
         if let Some(entries) = self.object["metadata"].get("managedFields") {
             new["metadata"]["managedFields"] = entries.clone();
         }
@@ -126,7 +128,12 @@ impl Stored {
         self.apply_with(manager, members, Force::Yes).unwrap()
     }
 
-    fn apply_with(&mut self, manager: &str, members: &Value, force: Force) -> Result<Value, String> {
+    fn apply_with(
+        &mut self,
+        manager: &str,
+        members: &Value,
+        force: Force,
+    ) -> Result<Value, String> {
         let empty = thing_without_name();
         let (applied, write) = (thing(members), self.write(manager));
         let fields = self.field_manager(&empty);
@@ -150,7 +157,8 @@ impl Stored {
         let entries = self.object["metadata"]["managedFields"].as_array().unwrap();
         let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
         let times = entries.iter();
-        let times = times.map(|entry| format!("{} {}", text(entry, "manager"), text(entry, "time")));
+        let times =
+            times.map(|entry| format!("{} {}", text(entry, "manager"), text(entry, "time")));
         times.collect()
     }
 }
@@ -163,6 +171,9 @@ fn thing_without_name() -> Value {
 fn thing(members: &Value) -> Value {
     let mut object = thing_without_name();
     object["metadata"] = json!({"name": "a", "namespace": "default"});
-    object.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    object
+        .as_object_mut()
+        .unwrap()
+        .extend(members.as_object().unwrap().clone());
     object
 }

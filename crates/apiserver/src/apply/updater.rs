@@ -12,6 +12,7 @@ use super::field_set::fields_of;
 use super::managed::{Owned, Owners};
 use super::merge::merge;
 use super::path::equal_values;
+use super::planted::{self, Bug};
 use super::reconcile::{reconciled, with_structs};
 use super::remove::remove;
 use super::set::Set;
@@ -144,7 +145,9 @@ impl<'a> Updater<'a> {
         let merged = merge(change.live, change.new, of_type)
             .map_err(|why| format!("failed to merge config: {why}"))?;
         let mut set = fields_of(change.new, of_type);
-        set.subtract_all(self.ignored);
+        if !planted::has(Bug::IgnoredFields) {
+            set.subtract_all(self.ignored);
+        }
         let owned = Owned {
             set,
             api_version: change.api_version.to_owned(),
@@ -180,7 +183,9 @@ impl<'a> Updater<'a> {
             };
             if let Some(of_type) = of_type {
                 let mut owned = owned.clone();
-                if let Some(set) = reconciled(&owned.set, of_type) {
+                if let Some(set) = reconciled(&owned.set, of_type)
+                    && !planted::has(Bug::ChangedTypes)
+                {
                     owned.set = set;
                 }
                 result.insert(manager.clone(), owned);
@@ -224,10 +229,14 @@ impl<'a> Updater<'a> {
                 let Some(Some(taken)) = versions.get(&owned.api_version) else {
                     return false;
                 };
-                if let Some(conflicts) = conflicts.by_manager.get(manager) {
+                if let Some(conflicts) = conflicts.by_manager.get(manager)
+                    && !planted::has(Bug::TakenFields)
+                {
                     owned.set.subtract(conflicts);
                 }
-                owned.set.subtract(&taken.removed);
+                if !planted::has(Bug::RemovedFields) {
+                    owned.set.subtract(&taken.removed);
+                }
             }
             !owned.set.is_empty()
         });
@@ -260,7 +269,8 @@ impl<'a> Updater<'a> {
         let Some(last) = last.filter(|last| !last.set.is_empty()) else {
             return Ok(merged);
         };
-        let failed = |why| format!("failed to convert merged object to last applied version: {why}");
+        let failed =
+            |why| format!("failed to convert merged object to last applied version: {why}");
         let Some(converted) = self.converted(&merged, &last.api_version).map_err(failed)? else {
             return Ok(merged);
         };
@@ -286,7 +296,9 @@ impl<'a> Updater<'a> {
             &fields_of(&in_last.object, of_type),
             Some(of_type),
         ));
-        let dangling = dangling.intersection(&last_set);
+        if !planted::has(Bug::DanglingItems) {
+            dangling = dangling.intersection(&last_set);
+        }
         let pruned = remove(&converted.object, &dangling, of_type);
         let pruned = self.converted(&pruned, change.api_version)?;
         Ok(pruned.map_or(merged.clone(), |pruned| pruned.object.into_owned()))
@@ -307,11 +319,13 @@ impl<'a> Updater<'a> {
         }
         let first = by_version.remove_entry(version);
         for (version, owned) in first.into_iter().chain(by_version) {
-            let failed = |why| format!("failed to convert merged object at version {version}: {why}");
+            let failed =
+                |why| format!("failed to convert merged object at version {version}: {why}");
             let Some(merged) = self.converted(merged, version).map_err(failed)? else {
                 continue;
             };
-            let failed = |why| format!("failed to convert pruned object at version {version}: {why}");
+            let failed =
+                |why| format!("failed to convert pruned object at version {version}: {why}");
             let Some(converted) = self.converted(&pruned, version).map_err(failed)? else {
                 continue;
             };
@@ -319,7 +333,9 @@ impl<'a> Updater<'a> {
             let fields = |object: &Value| with_structs(&fields_of(object, of_type), Some(of_type));
             let mut removed = fields(&merged.object);
             removed.subtract(&fields(&converted.object));
-            removed.subtract(&with_structs(&owned, Some(of_type)));
+            if !planted::has(Bug::OwnedItems) {
+                removed.subtract(&with_structs(&owned, Some(of_type)));
+            }
             pruned = remove(&merged.object, &removed, of_type);
         }
         Ok(pruned)

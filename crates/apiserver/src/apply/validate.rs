@@ -9,6 +9,7 @@ use serde_json::{Map as Members, Value};
 use super::atom::{Handled, Identity, List, Map, Scalar, Type};
 use super::errors::{Errors, Name};
 use super::path::PathElement;
+use super::planted::{self, Bug};
 use crate::quote::{Quoted, go_float, go_text};
 
 /// Whether a list can contain an item twice.
@@ -77,7 +78,7 @@ impl Validator<'_> {
             };
             if !matches!(list.identity, Identity::Atomic)
                 && !seen.insert(step.clone())
-                && self.duplicates == Duplicates::Rejected
+                && (self.duplicates == Duplicates::Rejected || planted::has(Bug::StoredDuplicates))
             {
                 self.errors
                     .push(format!("duplicate entries for key {step}"));
@@ -156,9 +157,8 @@ fn go_syntax(value: &Value) -> String {
             format!("[]interface {{}}{{{}}}", items.join(", "))
         }
         Value::Object(members) => {
-            let member = |(name, value): (&String, &Value)| {
-                format!("{}:{}", Quoted(name), go_syntax(value))
-            };
+            let member =
+                |(name, value): (&String, &Value)| format!("{}:{}", Quoted(name), go_syntax(value));
             let members: Vec<String> = members.iter().map(member).collect();
             format!("map[string]interface {{}}{{{}}}", members.join(", "))
         }

@@ -25,12 +25,17 @@ fn objects_of_the_maximum_depth_are_applied() {
 fn large_lists_are_merged_in_any_order() {
     // With work that grows with the square of the length, this test would take long.
     const LENGTH: i64 = 10_000;
-    let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}});
+    let set =
+        json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}});
     let mut stored = Stored::of_spec(&json!({"type": "object", "properties": {"set": set}}));
     let backwards: Vec<i64> = (0..LENGTH).rev().collect();
     let forwards: Vec<i64> = (0..LENGTH).collect();
-    stored.apply("one", &json!({"spec": {"set": backwards}})).unwrap();
-    let object = stored.apply("two", &json!({"spec": {"set": forwards}})).unwrap();
+    stored
+        .apply("one", &json!({"spec": {"set": backwards}}))
+        .unwrap();
+    let object = stored
+        .apply("two", &json!({"spec": {"set": forwards}}))
+        .unwrap();
     assert_eq!(object["spec"]["set"], json!(forwards));
     stored.apply("one", &json!({})).unwrap();
     let object = stored.apply("two", &json!({"spec": {"set": [7]}})).unwrap();

@@ -26,17 +26,30 @@ fn spec() -> Value {
 #[test]
 fn items_are_identified_by_their_keys_and_defaults() {
     let mut stored = Stored::of_spec(&spec());
-    stored.apply("one", &json!({"spec": {"ports": [{"port": 80, "name": "a"}]}})).unwrap();
+    stored
+        .apply(
+            "one",
+            &json!({"spec": {"ports": [{"port": 80, "name": "a"}]}}),
+        )
+        .unwrap();
     assert_eq!(
         stored.fields("one"),
         json!({"f:spec": {"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {
             ".": {}, "f:name": {}, "f:port": {},
         }}}})
     );
-    stored.apply("two", &json!({"spec": {"ports": [{"port": 80, "protocol": "UDP", "name": "b"}]}})).unwrap();
+    stored
+        .apply(
+            "two",
+            &json!({"spec": {"ports": [{"port": 80, "protocol": "UDP", "name": "b"}]}}),
+        )
+        .unwrap();
     assert_eq!(
         stored
-            .apply("two", &json!({"spec": {"ports": [{"port": 80, "protocol": "TCP", "name": "b"}]}}))
+            .apply(
+                "two",
+                &json!({"spec": {"ports": [{"port": 80, "protocol": "TCP", "name": "b"}]}})
+            )
             .unwrap_err(),
         "Apply failed with 1 conflict: conflict with \"one\": .spec.ports[port=80,protocol=\"TCP\"].name"
     );
@@ -60,9 +73,17 @@ fn items_of_an_applied_list_have_its_order() {
     ] {
         let list = |texts: &str| -> Vec<String> { texts.chars().map(String::from).collect() };
         let mut stored = Stored::of_spec(&spec());
-        stored.apply("one", &json!({"spec": {"set": list(first)}})).unwrap();
-        let object = stored.apply("two", &json!({"spec": {"set": list(second)}})).unwrap();
-        assert_eq!(object["spec"]["set"], json!(list(merged)), "{first} {second}");
+        stored
+            .apply("one", &json!({"spec": {"set": list(first)}}))
+            .unwrap();
+        let object = stored
+            .apply("two", &json!({"spec": {"set": list(second)}}))
+            .unwrap();
+        assert_eq!(
+            object["spec"]["set"],
+            json!(list(merged)),
+            "{first} {second}"
+        );
     }
 }
 
@@ -71,11 +92,15 @@ fn duplicates_are_rejected_in_applied_lists_and_kept_in_stored_ones() {
     let mut stored = Stored::of_spec(&spec());
     let typed = "500 failed to create typed patch object (default/a; example.com/v1, Kind=Thing): ";
     assert_eq!(
-        stored.apply("one", &json!({"spec": {"set": ["a", "b", "a"]}})).unwrap_err(),
+        stored
+            .apply("one", &json!({"spec": {"set": ["a", "b", "a"]}}))
+            .unwrap_err(),
         format!("{typed}.spec.set: duplicate entries for key [=\"a\"]")
     );
     assert_eq!(
-        stored.apply("one", &json!({"spec": {"ports": [{"name": "a"}, {}]}})).unwrap_err(),
+        stored
+            .apply("one", &json!({"spec": {"ports": [{"name": "a"}, {}]}}))
+            .unwrap_err(),
         format!("{typed}errors:\n  .spec.ports[protocol=\"TCP\"].x").replace(
             "errors:\n  .spec.ports[protocol=\"TCP\"].x",
             ".spec.ports: duplicate entries for key [protocol=\"TCP\"]"
@@ -86,7 +111,9 @@ fn duplicates_are_rejected_in_applied_lists_and_kept_in_stored_ones() {
         stored.fields("two"),
         json!({"f:spec": {".": {}, "f:set": {".": {}, "v:\"a\"": {}, "v:\"b\"": {}}}})
     );
-    let object = stored.apply("one", &json!({"spec": {"set": ["c"]}})).unwrap();
+    let object = stored
+        .apply("one", &json!({"spec": {"set": ["c"]}}))
+        .unwrap();
     assert_eq!(object["spec"]["set"], json!(["a", "b", "a", "c"]));
     // An applied item replaces its duplicates.
     let object = stored.force("one", &json!({"spec": {"set": ["a"]}}));
@@ -96,9 +123,13 @@ fn duplicates_are_rejected_in_applied_lists_and_kept_in_stored_ones() {
 #[test]
 fn an_atomic_list_has_one_owner() {
     let mut stored = Stored::of_spec(&spec());
-    stored.apply("one", &json!({"spec": {"atomic": ["a", "a"]}})).unwrap();
+    stored
+        .apply("one", &json!({"spec": {"atomic": ["a", "a"]}}))
+        .unwrap();
     assert_eq!(
-        stored.apply("two", &json!({"spec": {"atomic": ["b"]}})).unwrap_err(),
+        stored
+            .apply("two", &json!({"spec": {"atomic": ["b"]}}))
+            .unwrap_err(),
         "Apply failed with 1 conflict: conflict with \"one\": .spec.atomic"
     );
     let object = stored.force("two", &json!({"spec": {"atomic": ["b"]}}));
@@ -125,8 +156,12 @@ fn steps_are_written_and_read_as_by_kubernetes() {
     }});
     assert_eq!(stored.fields("one"), fields);
     // A second write reads the fields again, and changes nothing.
-    stored.apply("two", &json!({"spec": {"map": {"b": "x"}}})).unwrap();
+    stored
+        .apply("two", &json!({"spec": {"map": {"b": "x"}}}))
+        .unwrap();
     assert_eq!(stored.fields("one"), fields);
-    let object = stored.apply("one", &json!({"spec": {"set": [10]}})).unwrap();
+    let object = stored
+        .apply("one", &json!({"spec": {"set": [10]}}))
+        .unwrap();
     assert_eq!(object["spec"], json!({"set": [10], "map": {"b": "x"}}));
 }

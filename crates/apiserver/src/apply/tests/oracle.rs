@@ -6,8 +6,10 @@ use std::process::{Command, Stdio};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::super::planted::{self, Bug};
 use super::super::*;
 use super::Custom;
+use crate::go_json::to_text;
 
 /// Returns what the server stores, as `{"result": …}`, or its error.
 fn outcome(kinds: &[Custom], step: &Value) -> Value {
@@ -33,7 +35,7 @@ fn outcome(kinds: &[Custom], step: &Value) -> Value {
     };
     let (live, object) = (&step["live"], &step["object"]);
     if text("verb") == "update" {
-        return json!({"result": manager.update(live, object.clone(), write)});
+        return json!({"result": sent(&manager.update(live, object.clone(), write))});
     }
     let force = if step["force"] == true {
         Force::Yes
@@ -41,7 +43,7 @@ fn outcome(kinds: &[Custom], step: &Value) -> Value {
         Force::No
     };
     match manager.apply(live, object, write, force) {
-        Ok(object) => json!({"result": object}),
+        Ok(object) => json!({"result": sent(&object)}),
         Err(ApplyError::BadRequest(error)) => json!({"error": error, "code": 400}),
         Err(ApplyError::Internal(error)) => json!({"error": error, "code": 500}),
         Err(ApplyError::Conflict(conflicts)) => {
@@ -55,6 +57,11 @@ fn outcome(kinds: &[Custom], step: &Value) -> Value {
             json!({"error": conflicts.message(), "code": 409, "causes": causes})
         }
     }
+}
+
+/// Returns an object as a client receives it: the number 2.0 is 2.
+fn sent(object: &Value) -> Value {
+    serde_json::from_str(&to_text(object)).unwrap()
 }
 
 /// Returns the outcome of Kubernetes.
@@ -80,8 +87,51 @@ fn is_same(ours: &Value, theirs: &Value) -> bool {
         error.contains("field not declared in schema")
     };
     let is_partial = is_partial(ours) && is_partial(theirs);
-    ["result", "code", "causes"].iter().all(|name| ours[name] == theirs[name])
+    ["result", "code", "causes"]
+        .iter()
+        .all(|name| ours[name] == theirs[name])
         && (is_partial || letters(ours) == letters(theirs))
+}
+
+/// The sequences of the program in `verify/apply`.
+fn sequences(first: u64, count: u64) -> impl Iterator<Item = Value> {
+    let mut go = Command::new("go")
+        .args(["test", "-count=1", "-timeout=0", "-args"])
+        .args([first.to_string(), count.to_string()])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../verify/apply"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("go is installed");
+    let lines = BufReader::new(go.stdout.take().unwrap()).lines();
+    // `go test` adds lines of its own.
+    let lines = lines
+        .map(Result::unwrap)
+        .filter(|line| line.starts_with('{'));
+    let sequences = lines.map(|line| serde_json::from_str(&line).unwrap());
+    let end = std::iter::from_fn(move || {
+        assert!(go.wait().unwrap().success());
+        None
+    });
+    sequences.chain(end)
+}
+
+fn setting(name: &str) -> Option<u64> {
+    #[expect(clippy::disallowed_methods, reason = "a test has no arguments")]
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().unwrap())
+}
+
+/// Returns the first difference of a sequence.
+fn difference(sequence: &Value) -> Option<String> {
+    let kinds = sequence["schemas"].as_array().unwrap().iter();
+    let kinds: Vec<Custom> = kinds.map(Custom::new).collect();
+    let mut steps = sequence["steps"].as_array().unwrap().iter().enumerate();
+    steps.find_map(|(at, step)| {
+        let ours = outcome(&kinds, step);
+        let seed = &sequence["seed"];
+        let text = || format!("seed {seed}, step {at}: {step}\nours: {ours}\n");
+        (!is_same(&ours, &expected(step))).then(text)
+    })
 }
 
 /// Compares what is stored after each write of random sequences.
@@ -90,45 +140,53 @@ fn is_same(ours: &Value, theirs: &Value) -> bool {
 #[test]
 #[ignore = "needs Go"]
 fn random_writes_have_the_objects_owners_and_conflicts_of_kubernetes() {
-    #[expect(clippy::disallowed_methods, reason = "a test has no arguments")]
-    let setting = |name| std::env::var(name).map(|value| value.parse::<u64>().unwrap());
-    let (first, count) = (
-        setting("SEED").unwrap_or(1),
-        setting("SEQUENCES").unwrap_or(300),
-    );
-    let mut go = Command::new("go")
-        .args(["test", "-count=1", "-timeout=0", "-args"])
-        .args([first.to_string(), count.to_string()])
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../verify/apply"))
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("go is installed");
-    let (mut sequences, mut steps, mut conflicts, mut errors) = (0, 0, 0, 0);
-    let mut different = Vec::new();
-    for line in BufReader::new(go.stdout.take().unwrap()).lines() {
-        let line = line.unwrap();
-        if !line.starts_with('{') {
-            continue;
+    let count = setting("SEQUENCES").unwrap_or(300);
+    let (mut number, mut different) = (0, Vec::new());
+    // Applies that succeed, conflict or fail, and updates with and without owners.
+    let mut covered = [0; 5];
+    for sequence in sequences(setting("SEED").unwrap_or(1), count) {
+        number += 1;
+        different.extend(difference(&sequence));
+        for step in sequence["steps"].as_array().unwrap() {
+            let is_owned = step["result"]["metadata"].get("managedFields").is_some();
+            let case = match (step["verb"].as_str(), step["code"].as_u64()) {
+                (Some("apply"), None) => 0,
+                (Some("apply"), Some(409)) => 1,
+                (Some("apply"), Some(_)) => 2,
+                _ if is_owned => 3,
+                _ => 4,
+            };
+            covered[case] += 1;
         }
-        let sequence: Value = serde_json::from_str(&line).unwrap();
-        let schemas = sequence["schemas"].as_array().unwrap();
-        let kinds: Vec<Custom> = schemas.iter().map(Custom::new).collect();
-        for (at, step) in sequence["steps"].as_array().unwrap().iter().enumerate() {
-            let (ours, theirs) = (outcome(&kinds, step), expected(step));
-            steps += 1;
-            conflicts += usize::from(theirs["code"] == 409);
-            errors += usize::from(theirs["code"] == 500);
-            if !is_same(&ours, &theirs) {
-                let seed = &sequence["seed"];
-                different.push(format!("seed {seed}, step {at}: {step}\nours: {ours}\n"));
-                break;
-            }
-        }
-        sequences += 1;
     }
-    assert!(go.wait().unwrap().success());
-    assert_eq!(sequences, count);
+    println!("{number} sequences: {covered:?} writes");
+    assert_eq!(number, count);
     let shown = different.iter().take(5).cloned().collect::<String>();
-    assert!(different.is_empty(), "{} different: {shown}", different.len());
-    println!("{sequences} sequences, {steps} writes, {conflicts} conflicts, {errors} errors");
+    assert!(
+        different.is_empty(),
+        "{} different: {shown}",
+        different.len()
+    );
+    assert!(
+        covered.iter().all(|times| times * 5 >= count),
+        "{covered:?}"
+    );
+}
+
+/// Plants one bug after the other, which the comparison must find.
+#[test]
+#[ignore = "needs Go"]
+fn random_writes_find_every_planted_bug() {
+    let sequences: Vec<Value> = sequences(1, 300).collect();
+    let is_missed = |bug: &Bug| {
+        planted::plant(Some(*bug));
+        let found = sequences
+            .iter()
+            .position(|sequence| difference(sequence).is_some());
+        planted::plant(None);
+        println!("{bug:?}: {found:?}");
+        found.is_none()
+    };
+    let missed: Vec<Bug> = Bug::ALL.into_iter().filter(is_missed).collect();
+    assert!(missed.is_empty(), "{missed:?}");
 }

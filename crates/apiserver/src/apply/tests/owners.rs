@@ -19,7 +19,9 @@ fn spec() -> Value {
 #[test]
 fn a_field_of_another_manager_is_taken_only_with_force() {
     let mut stored = Stored::of_spec(&spec());
-    stored.apply("one", &json!({"spec": {"a": "x", "b": "y"}})).unwrap();
+    stored
+        .apply("one", &json!({"spec": {"a": "x", "b": "y"}}))
+        .unwrap();
     stored.update("two", &json!({"spec": {"a": "u", "b": "y"}}));
     assert_eq!(stored.fields("one"), json!({"f:spec": {"f:b": {}}}));
     assert_eq!(stored.fields("two"), json!({"f:spec": {"f:a": {}}}));
@@ -30,20 +32,27 @@ fn a_field_of_another_manager_is_taken_only_with_force() {
          conflicts with \"two\" using example.com/v1:\n- .spec.a"
     );
     assert_eq!(
-        stored.apply("two", &json!({"spec": {"b": "w"}})).unwrap_err(),
+        stored
+            .apply("two", &json!({"spec": {"b": "w"}}))
+            .unwrap_err(),
         "Apply failed with 1 conflict: conflict with \"one\": .spec.b"
     );
     let object = stored.force("three", &changed);
     assert_eq!(object["spec"], changed["spec"]);
     assert_eq!(stored.fields("one"), Value::Null);
     assert_eq!(stored.fields("two"), Value::Null);
-    assert_eq!(stored.fields("three"), json!({"f:spec": {"f:a": {}, "f:b": {}}}));
+    assert_eq!(
+        stored.fields("three"),
+        json!({"f:spec": {"f:a": {}, "f:b": {}}})
+    );
 }
 
 #[test]
 fn managers_that_apply_the_same_value_share_a_field() {
     let mut stored = Stored::of_spec(&spec());
-    stored.apply("one", &json!({"spec": {"a": "x", "inner": {"c": "1"}}})).unwrap();
+    stored
+        .apply("one", &json!({"spec": {"a": "x", "inner": {"c": "1"}}}))
+        .unwrap();
     stored.apply("two", &json!({"spec": {"a": "x"}})).unwrap();
     // The field remains while the other manager applies it.
     let object = stored.apply("one", &json!({"spec": {}})).unwrap();
@@ -58,9 +67,20 @@ fn managers_that_apply_the_same_value_share_a_field() {
 #[test]
 fn a_field_that_an_update_has_added_remains() {
     let mut stored = Stored::of_spec(&spec());
-    stored.apply("one", &json!({"spec": {"labels": {"k": "x"}, "inner": {"c": "1"}}})).unwrap();
-    stored.update("two", &json!({"spec": {"labels": {"k": "x", "l": "y"}, "inner": {"c": "1", "d": "2"}}}));
-    assert_eq!(stored.fields("two"), json!({"f:spec": {"f:labels": {"f:l": {}}, "f:inner": {"f:d": {}}}}));
+    stored
+        .apply(
+            "one",
+            &json!({"spec": {"labels": {"k": "x"}, "inner": {"c": "1"}}}),
+        )
+        .unwrap();
+    stored.update(
+        "two",
+        &json!({"spec": {"labels": {"k": "x", "l": "y"}, "inner": {"c": "1", "d": "2"}}}),
+    );
+    assert_eq!(
+        stored.fields("two"),
+        json!({"f:spec": {"f:labels": {"f:l": {}}, "f:inner": {"f:d": {}}}})
+    );
     let object = stored.apply("one", &json!({"spec": {"a": "x"}})).unwrap();
     assert_eq!(
         object["spec"],
@@ -71,10 +91,14 @@ fn a_field_that_an_update_has_added_remains() {
 #[test]
 fn an_atomic_object_has_one_owner() {
     let mut stored = Stored::of_spec(&spec());
-    stored.apply("one", &json!({"spec": {"whole": {"c": "1", "d": "2"}}})).unwrap();
+    stored
+        .apply("one", &json!({"spec": {"whole": {"c": "1", "d": "2"}}}))
+        .unwrap();
     assert_eq!(stored.fields("one"), json!({"f:spec": {"f:whole": {}}}));
     assert_eq!(
-        stored.apply("two", &json!({"spec": {"whole": {"c": "1"}}})).unwrap_err(),
+        stored
+            .apply("two", &json!({"spec": {"whole": {"c": "1"}}}))
+            .unwrap_err(),
         "Apply failed with 1 conflict: conflict with \"one\": .spec.whole"
     );
     let object = stored.force("two", &json!({"spec": {"whole": {"c": "1"}}}));
@@ -84,12 +108,20 @@ fn an_atomic_object_has_one_owner() {
 #[test]
 fn fields_below_a_value_that_became_atomic_are_replaced_by_it() {
     let mut stored = Stored::of_spec(&spec());
-    stored.apply("one", &json!({"spec": {"inner": {"c": "1"}, "a": "x"}})).unwrap();
+    stored
+        .apply("one", &json!({"spec": {"inner": {"c": "1"}, "a": "x"}}))
+        .unwrap();
     let mut changed = spec();
     changed["properties"]["inner"]["x-kubernetes-map-type"] = json!("atomic");
     stored.kind = Custom::new(&json!({"v1": {"type": "object", "properties": {"spec": changed}}}));
-    stored.update("two", &json!({"spec": {"inner": {"c": "1"}, "a": "x", "b": "y"}}));
-    assert_eq!(stored.fields("one"), json!({"f:spec": {"f:inner": {}, "f:a": {}}}));
+    stored.update(
+        "two",
+        &json!({"spec": {"inner": {"c": "1"}, "a": "x", "b": "y"}}),
+    );
+    assert_eq!(
+        stored.fields("one"),
+        json!({"f:spec": {"f:inner": {}, "f:a": {}}})
+    );
 }
 
 #[test]
@@ -109,16 +141,17 @@ fn times_change_only_with_the_object_or_the_fields_of_an_update() {
 
 #[test]
 fn times_are_restored_if_nothing_else_has_changed() {
-    let entry = |time: &str, fields: &str| {
-        json!({"manager": "one", "time": time, "fieldsV1": {fields: {}}})
-    };
+    let entry = |time: &str, fields: &str| json!({"manager": "one", "time": time, "fieldsV1": {fields: {}}});
     let object = |entries: Value, a: &str| json!({"metadata": {"managedFields": entries}, "a": a});
     let old = object(json!([entry("1", "f:a")]), "x");
     for (new, is_restored) in [
         (object(json!([entry("2", "f:a")]), "x"), true),
         (object(json!([entry("2", "f:a")]), "y"), false),
         (object(json!([entry("2", "f:b")]), "x"), false),
-        (object(json!([entry("2", "f:a"), entry("2", "f:a")]), "x"), false),
+        (
+            object(json!([entry("2", "f:a"), entry("2", "f:a")]), "x"),
+            false,
+        ),
     ] {
         let mut kept = new.clone();
         keep_times(&old, &mut kept);
@@ -132,7 +165,10 @@ fn the_oldest_of_many_updaters_are_merged() {
     for number in 0..12 {
         let mut labels = stored.object["spec"]["labels"].clone();
         labels[format!("k{number:02}")] = json!("x");
-        stored.update(&format!("m{number:02}"), &json!({"spec": {"labels": labels}}));
+        stored.update(
+            &format!("m{number:02}"),
+            &json!({"spec": {"labels": labels}}),
+        );
     }
     let times = stored.times();
     assert_eq!(times.len(), 10);
@@ -158,11 +194,16 @@ fn an_object_without_owners_gets_them_with_its_first_apply() {
     stored.update("one", &json!({"spec": {"a": "y"}}));
     assert_eq!(stored.object["metadata"].get("managedFields"), None);
     assert_eq!(
-        stored.apply("two", &json!({"spec": {"a": "z"}})).unwrap_err(),
+        stored
+            .apply("two", &json!({"spec": {"a": "z"}}))
+            .unwrap_err(),
         "Apply failed with 1 conflict: conflict with \"before-first-apply\" using example.com/v1: .spec.a"
     );
     stored.apply("two", &json!({"spec": {"b": "z"}})).unwrap();
-    assert_eq!(stored.fields("before-first-apply"), json!({"f:spec": {".": {}, "f:a": {}}}));
+    assert_eq!(
+        stored.fields("before-first-apply"),
+        json!({"f:spec": {".": {}, "f:a": {}}})
+    );
 }
 
 #[test]
@@ -171,7 +212,10 @@ fn kubectl_takes_over_the_fields_of_client_side_apply() {
     let mut stored = Stored::of_spec(&spec());
     let last = thing(&json!({"spec": {"a": "x"}})).to_string();
     let metadata = json!({"name": "a", "namespace": "default", "annotations": {name: last}});
-    stored.update("kubectl-client-side-apply", &json!({"metadata": metadata, "spec": {"a": "x"}}));
+    stored.update(
+        "kubectl-client-side-apply",
+        &json!({"metadata": metadata, "spec": {"a": "x"}}),
+    );
     let applied = json!({"spec": {"a": "y"}});
     let conflict = "Apply failed with 1 conflict: conflict with \"kubectl-client-side-apply\" \
                     using example.com/v1: .spec.a";
@@ -188,7 +232,9 @@ fn ignored_fields_have_no_owner() {
     let schema = json!({"type": "object", "properties": {"spec": text, "status": text}});
     let mut stored = Stored::of_schemas(&json!({ "v1": schema }));
     stored.ignored = Set::of(&[&["status"]]);
-    stored.apply("one", &json!({"spec": {"a": "x"}, "status": {"a": "y"}})).unwrap();
+    stored
+        .apply("one", &json!({"spec": {"a": "x"}, "status": {"a": "y"}}))
+        .unwrap();
     assert_eq!(stored.fields("one"), json!({"f:spec": {"f:a": {}}}));
     (stored.subresource, stored.ignored) = ("status", Set::of(&[&["spec"]]));
     stored.update("one", &json!({"spec": {"a": "z"}, "status": {"a": "z"}}));
@@ -197,7 +243,9 @@ fn ignored_fields_have_no_owner() {
     assert_eq!(entries[1]["fieldsV1"], json!({"f:status": {"f:a": {}}}));
     stored.subresource = "";
     assert_eq!(
-        stored.apply("two", &json!({"status": {"a": "v"}})).unwrap_err(),
+        stored
+            .apply("two", &json!({"status": {"a": "v"}}))
+            .unwrap_err(),
         "Apply failed with 1 conflict: conflict with \"one\" with subresource \"status\" \
          using example.com/v1: .status.a"
     );
@@ -208,13 +256,22 @@ fn invalid_applied_objects_are_rejected_with_the_messages_of_kubernetes() {
     let mut stored = Stored::of_spec(&spec());
     let typed = "500 failed to create typed patch object (default/a; example.com/v1, Kind=Thing): ";
     for (members, error) in [
-        (json!({"kind": "Other"}), "400 invalid object type: example.com/v1, Kind=Other".to_owned()),
-        (json!({"apiVersion": "v1"}), "400 invalid object type: /v1, Kind=Thing".to_owned()),
+        (
+            json!({"kind": "Other"}),
+            "400 invalid object type: example.com/v1, Kind=Other".to_owned(),
+        ),
+        (
+            json!({"apiVersion": "v1"}),
+            "400 invalid object type: /v1, Kind=Thing".to_owned(),
+        ),
         (
             json!({"metadata": {"managedFields": []}}),
             "400 metadata.managedFields must be nil".to_owned(),
         ),
-        (json!({"spec": {"c": 1}}), format!("{typed}.spec.c: field not declared in schema")),
+        (
+            json!({"spec": {"c": 1}}),
+            format!("{typed}.spec.c: field not declared in schema"),
+        ),
         (
             json!({"spec": {"a": 1, "b": [1.5, "x", null], "inner": [true]}}),
             format!(
@@ -234,7 +291,9 @@ fn owners_of_an_unknown_version_prevent_tracking_for_a_custom_kind() {
     stored.update("one", &json!({"spec": {"a": "x"}}));
     stored.object["metadata"]["managedFields"][0]["apiVersion"] = json!("example.com/v9");
     assert_eq!(
-        stored.apply("two", &json!({"spec": {"b": "x"}})).unwrap_err(),
+        stored
+            .apply("two", &json!({"spec": {"b": "x"}}))
+            .unwrap_err(),
         "500 request to convert CR to an invalid group/version: example.com/v9"
     );
     let object = stored.update("two", &json!({"spec": {"b": "x"}}));

@@ -15,9 +15,10 @@
 //! # Limits
 //!
 //! The functions are recursive. Callers pass objects of at most 127 levels, the limit of the server, and
-//! `managedFields` is a part of such an object. At most [`ERRORS_MAX`] errors of a value are collected, and at most
-//! [`CONFLICTS_MAX`] conflicts are listed, with [`CONFLICTS_BYTES_MAX`] bytes of paths. `managedFields` of the result
-//! can be deeper than the object itself, so the caller checks the depth and the size of the object that it stores.
+//! `managedFields` is a part of such an object. At most [`ERRORS_MAX`](errors::ERRORS_MAX) errors of a value are
+//! collected. A message lists at most [`CONFLICTS_MAX`](conflict::CONFLICTS_MAX) conflicts, and none after
+//! [`CONFLICTS_BYTES_MAX`](conflict::CONFLICTS_BYTES_MAX) bytes of paths. `managedFields` of the result can be deeper
+//! than the object itself, so the caller checks the depth and the size of the object that it stores.
 
 mod planted;
 
@@ -49,8 +50,6 @@ mod last_applied;
 mod field_manager;
 
 pub(crate) use atom::Type;
-pub(crate) use conflict::{CONFLICTS_BYTES_MAX, CONFLICTS_MAX, Conflicts};
-pub(crate) use errors::ERRORS_MAX;
 pub(crate) use field_manager::{ApplyError, FieldManager, Write, keep_times};
 pub(crate) use set::Set;
 pub(crate) use updater::{Force, Versions};

@@ -20,15 +20,6 @@ pub(crate) struct Conflicts {
 }
 
 impl Conflicts {
-    /// Returns all fields.
-    pub(super) fn fields(&self) -> Set {
-        let mut fields = Set::default();
-        for set in self.by_manager.values() {
-            fields.add(set.clone());
-        }
-        fields
-    }
-
     /// Returns the conflicts without those in some fields.
     pub(super) fn without(mut self, fields: &Set) -> Conflicts {
         self.by_manager.retain(|_, set| {

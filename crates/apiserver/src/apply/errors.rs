@@ -56,10 +56,6 @@ impl Errors {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.found.is_empty()
-    }
-
     /// Returns the errors as one message, as an error.
     pub(super) fn into_result(self) -> Result<(), String> {
         let texts: Vec<String> = self.found.iter().map(ToString::to_string).collect();

@@ -150,27 +150,6 @@ impl Set {
         });
     }
 
-    /// Returns whether a path is in the set.
-    pub(super) fn has(&self, path: &[PathElement]) -> bool {
-        match path {
-            [] => false,
-            [last] => self.0.get(last).is_some_and(|node| node.is_member),
-            [step, rest @ ..] => self.0.get(step).is_some_and(|node| node.below.has(rest)),
-        }
-    }
-
-    /// Adds a path.
-    pub(super) fn insert_path(&mut self, path: &[PathElement]) {
-        match path {
-            [] => {}
-            [last] => self.insert(last.clone(), Node::leaf()),
-            [step, rest @ ..] => {
-                let node = self.0.entry(step.clone()).or_default();
-                node.below.insert_path(rest);
-            }
-        }
-    }
-
     /// Calls `visit` with every path: the members of a node before the paths below them. Stops at an `Err`.
     pub(super) fn each_path<E>(
         &self,

@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use super::super::conflict::CONFLICTS_MAX;
+use super::super::errors::ERRORS_MAX;
 use super::*;
 use crate::object::DEPTH_MAX;
 

@@ -4,6 +4,7 @@ mod limits;
 mod lists;
 mod oracle;
 mod owners;
+mod schemas;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

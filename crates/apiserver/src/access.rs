@@ -93,7 +93,7 @@ pub(crate) struct Gate {
 pub(crate) struct Policy {
     /// Accepted tokens with their users. `None` if requests need no authentication.
     tokens: Option<Vec<(BearerToken, Arc<User>)>>,
-    /// Access rules of the server. `None` if there are none, so that they restrict nobody.
+    /// Access rules of the server. `None` if there are none, so that every user may send every request.
     rules: Option<Vec<Rule>>,
 }
 
@@ -180,10 +180,12 @@ impl Gate {
         }
     }
 
-    /// Returns a gate with the same tokens and rules, which can change independently.
+    /// Returns a gate with the same tokens, rules and key, which can change independently. It has no RBAC objects.
     pub(crate) fn copy(&self) -> Gate {
         Gate {
             policy: Mutex::new(self.policy.lock().clone()),
+            rbac: self.rbac.as_ref().map(|_| RwLock::default()),
+            issuer: self.issuer.clone(),
             anonymous: Arc::clone(&self.anonymous),
         }
     }

@@ -21,8 +21,8 @@ impl Server {
     ///
     /// An event is `{"type": "ADDED", "object": {…}}`, as a watch of a cluster returns it, and as `kubectl get --watch
     /// --output-watch-events --output json` prints it. `ADDED` and `MODIFIED` store the object exactly as it is, with
-    /// its `resourceVersion`, uid and times: nothing is validated except the metadata, and no default is set.
-    /// `DELETED` removes the object at the `resourceVersion` in the event. `BOOKMARK` has no effect.
+    /// its `resourceVersion`, uid and times: nothing is validated except the metadata, and no default is set. Only
+    /// members that Kubernetes always writes, such as an empty `status`, are added. `DELETED` removes the object at the `resourceVersion` in the event. `BOOKMARK` has no effect.
     ///
     /// Later writes receive revisions above those of the events. Watchers see the events as they are. The server does
     /// not react to the events: a deleted namespace keeps its objects unless they are deleted too, and only a
@@ -61,7 +61,8 @@ impl Server {
         };
         let object = event["object"].take();
         let resource = self.resource_of(&object)?;
-        let object = recorded(&resource, object)?;
+        let mut object = recorded(&resource, object)?;
+        resource.complete(&mut object);
         let name = object.text("name");
         let namespace = resource.is_namespaced().then(|| object.text("namespace"));
         let key: Arc<str> = resource.key(namespace, name).into();

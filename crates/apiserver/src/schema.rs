@@ -106,7 +106,7 @@ pub(crate) struct Schema {
 /// The value of `additionalProperties`.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(untagged)]
-enum Additional {
+pub(crate) enum Additional {
     /// The names of further members are not restricted. The value `false` is not valid in a definition.
     Any(bool),
     Schema(Box<Schema>),

@@ -9,6 +9,7 @@
 
 mod identity;
 mod relations;
+mod replacement;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -30,9 +31,7 @@ use crate::resource::{Builtin, CollectionId, Defined, Registry, Resource};
 use crate::response_budget::ResponseBudget;
 use crate::services::Allocated;
 use crate::status::ApiError;
-use crate::storage::{
-    Compacted, Disk, Entry, Event, OBJECT_BYTES_MAX, Pending, Remaining, Storage, Whole, Write,
-};
+use crate::storage::{Disk, Entry, Event, OBJECT_BYTES_MAX, Pending, Remaining, Storage, Write};
 use crate::watch_cache::{Cache, WatchCache, WatcherId};
 use identity::RbacResources;
 
@@ -179,16 +178,6 @@ impl Shared {
     pub(crate) fn with_gate(self, gate: Gate) -> Shared {
         let gate = Arc::new(gate);
         Shared { gate, ..self }
-    }
-
-    /// Starts with the objects and the revision of another server. Must be called before the first request.
-    pub(crate) fn start_from(&self, whole: &Whole) {
-        let mut state = self.lock();
-        state.storage.replace(whole);
-        for cache in &mut state.caches {
-            cache.forget(whole.revision());
-        }
-        state.expire_relations();
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -362,19 +351,6 @@ impl Shared {
         self.openapi.expire();
     }
 
-    /// Serves the kinds of the stored definitions, and no others.
-    fn follow_all_definitions(&self, state: &mut State) {
-        let Some(definitions) = &self.builtin.definitions else {
-            return;
-        };
-        let registry = self.registry();
-        let gone = registry.defined().map(|name| (name.clone(), Vec::new()));
-        let stored = state.storage.below(definitions.collection, "");
-        let stored = stored.map(|entry| (entry.name().to_owned(), Definition::kinds_of(entry)));
-        let changes: Vec<_> = gone.chain(stored).collect();
-        self.redefine(state, changes);
-    }
-
     /// Ends the responses and watches that may use object versions that the event history has dropped.
     ///
     /// `forgotten_at` is the commit time of the newest dropped event. Aborts the unfinished responses that
@@ -390,29 +366,6 @@ impl Shared {
         tracing::warn!(
             "ended lists and watches that hold too much dropped history because their clients read too slowly"
         );
-    }
-
-    /// Resets the store to an older revision, and removes all events from the store.
-    ///
-    /// The caller must close the watches, and remove all events from the watch caches.
-    ///
-    /// # Errors
-    /// Returns a 504 error if `revision` is in the future, and a 410 error if the store has already dropped
-    /// an event after `revision`.
-    pub(crate) fn restore(&self, state: &mut State, revision: u64) -> Result<(), ApiError> {
-        let current = state.storage.revision();
-        if revision > current {
-            return Err(ApiError::revision_too_large(revision, current));
-        }
-        let restored = state.storage.restore(revision);
-        restored.map_err(|Compacted| ApiError::list_too_old())?;
-        state.allocated = None;
-        state.floor = 0;
-        state.expire_relations();
-        self.follow_all_definitions(state);
-        self.follow_all_rbac(state);
-        self.revision.send_replace(revision);
-        Ok(())
     }
 
     /// Waits until the store reaches `revision`, for at most [`REVISION_WAIT`].

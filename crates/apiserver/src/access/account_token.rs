@@ -6,7 +6,7 @@
 //!   server. It is made with the first token, and is never stored: a restarted server rejects earlier tokens.
 //! - A token is checked at each request: a deleted account or bound object makes it invalid.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -36,10 +36,10 @@ const P256_DER: &[u8] = &[
     0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
 
-/// Issues tokens, and verifies them.
-#[derive(Default)]
+/// Issues tokens, and verifies them. Clones have the same key.
+#[derive(Clone, Default)]
 pub(crate) struct Issuer {
-    key: OnceLock<Key>,
+    key: Arc<OnceLock<Key>>,
 }
 
 struct Key {

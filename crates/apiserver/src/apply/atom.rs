@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::object_meta::Fixed;
-use super::structural::Node;
+use crate::schema::Schema;
 
 /// The type of a value. A copy costs nothing, and no method allocates memory.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +15,37 @@ pub(crate) enum Type<'a> {
     Fixed(&'static Fixed),
     /// A node of the schema of a custom kind.
     Structural(Node<'a>),
+}
+
+/// A type that does not change.
+#[derive(Debug)]
+pub(crate) enum Fixed {
+    Scalar(Scalar),
+    /// A text whose default is empty.
+    RequiredText,
+    /// A list with one owner.
+    Atomic(&'static Fixed),
+    /// A list whose items are identified by their values.
+    Set(&'static Fixed),
+    /// A list whose items are identified by the values of members.
+    Keyed(&'static [&'static str], &'static Fixed),
+    /// An object whose members have owners.
+    Map(&'static Fixed),
+    Struct(&'static [(&'static str, Fixed)]),
+    /// An object with one owner.
+    AtomicStruct(&'static [(&'static str, Fixed)]),
+    /// Any value.
+    Deduced,
+}
+
+/// A node of the schema of a custom kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node<'a> {
+    pub(super) schema: &'a Schema,
+    /// Whether a node above keeps unknown members. In the types of server-side apply, all nodes below then do too.
+    pub(super) preserves: bool,
+    /// Whether the value has `apiVersion`, `kind` and `metadata`.
+    pub(super) has_meta: bool,
 }
 
 /// What a type accepts. At least one of the members is set.

@@ -10,6 +10,9 @@ use super::path::{PathElement, equal_values};
 use super::set::{Node, Set};
 use super::validate::scalar_error;
 
+/// The members of an object.
+type Object = Members<String, Value>;
+
 /// The fields in which an object differs from an older one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Comparison {
@@ -74,18 +77,13 @@ impl<'v> Sides<'v> {
     }
 
     /// Returns both values as objects. A value of another type counts as absent.
-    pub(super) fn maps(
-        self,
-    ) -> (
-        Option<&'v Members<String, Value>>,
-        Option<&'v Members<String, Value>>,
-    ) {
+    pub(super) fn maps(self) -> (Option<&'v Object>, Option<&'v Object>) {
         let old = self.old.and_then(Value::as_object);
         (old, self.new.and_then(Value::as_object))
     }
 
     /// Returns the parts of a type by which the two values are treated, the last one for the result.
-    pub(super) fn handled<'a>(self, value_type: Type<'a>) -> (Option<Handled<'a>>, Handled<'a>) {
+    pub(super) fn handled(self, value_type: Type<'_>) -> (Option<Handled<'_>>, Handled<'_>) {
         let atom = value_type.atom();
         let (old, new) = (atom.part(self.old), atom.part(self.new));
         if self.new.is_none() {
@@ -234,8 +232,8 @@ impl Changes {
 
 /// Calls `visit` with each member that one of two objects has.
 pub(super) fn each_member<'v>(
-    old: Option<&'v Members<String, Value>>,
-    new: Option<&'v Members<String, Value>>,
+    old: Option<&'v Object>,
+    new: Option<&'v Object>,
     mut visit: impl FnMut(&'v str, Sides<'v>),
 ) {
     for (name, value) in old.into_iter().flatten() {

@@ -117,7 +117,7 @@ impl<'a> FieldManager<'a> {
         managed::remove_entries(&mut bare);
         let live = &bare;
         let is_kubectl = write.manager == last_applied::KUBECTL;
-        let result = match self.apply_to(live, applied, &managed, write, force) {
+        let result = match self.apply_to((live, applied), &managed, write, force) {
             Err(ApplyError::Conflict(conflicts)) if is_kubectl => {
                 match last_applied::unchanged_fields(live, self.versions, self.api_version) {
                     Some(fields) => {
@@ -125,7 +125,7 @@ impl<'a> FieldManager<'a> {
                         if !conflicts.by_manager.is_empty() {
                             return Err(ApplyError::Conflict(conflicts));
                         }
-                        self.apply_to(live, applied, &managed, write, Force::Yes)
+                        self.apply_to((live, applied), &managed, write, Force::Yes)
                     }
                     None => Err(ApplyError::Conflict(conflicts)),
                 }
@@ -226,11 +226,10 @@ impl<'a> FieldManager<'a> {
         Ok(managed)
     }
 
-    /// Applies an object to one without `managedFields`. Returns the object, and its owners.
+    /// Applies the second object to the first one, which has no `managedFields`. Returns the object, and its owners.
     fn apply_to(
         &self,
-        live: &Value,
-        applied: &Value,
+        (live, applied): (&Value, &Value),
         managed: &Managed,
         write: Write<'_>,
         force: Force,

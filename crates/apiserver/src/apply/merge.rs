@@ -142,14 +142,12 @@ impl<'v> Index<'v> {
                     continue;
                 }
             };
-            let number = match self.numbers.get(&step) {
-                Some(number) => *number,
-                None => {
-                    self.entries.push(Entry::default());
-                    self.numbers.insert(step.clone(), self.entries.len() - 1);
-                    self.entries.len() - 1
-                }
-            };
+            let known = self.numbers.get(&step).copied();
+            let number = known.unwrap_or_else(|| {
+                self.entries.push(Entry::default());
+                self.numbers.insert(step.clone(), self.entries.len() - 1);
+                self.entries.len() - 1
+            });
             if !set(&mut self.entries[number], item) {
                 errors.push(format!("duplicate entries for key {step}"));
                 is_valid = false;

@@ -2,28 +2,7 @@
 
 use serde_json::Value;
 
-use super::atom::{Atom, Fields, Identity, Keys, List, Map, Scalar, Type};
-
-/// A type that does not change.
-#[derive(Debug)]
-pub(crate) enum Fixed {
-    Scalar(Scalar),
-    /// A text whose default is empty.
-    RequiredText,
-    /// A list with one owner.
-    Atomic(&'static Fixed),
-    /// A list whose items are identified by their values.
-    Set(&'static Fixed),
-    /// A list whose items are identified by the values of members.
-    Keyed(&'static [&'static str], &'static Fixed),
-    /// An object whose members have owners.
-    Map(&'static Fixed),
-    Struct(&'static [(&'static str, Fixed)]),
-    /// An object with one owner.
-    AtomicStruct(&'static [(&'static str, Fixed)]),
-    /// Any value.
-    Deduced,
-}
+use super::atom::{Atom, Fields, Fixed, Identity, Keys, List, Map, Scalar, Type};
 
 const TEXT: Fixed = Fixed::Scalar(Scalar::Text);
 const NUMBER: Fixed = Fixed::Scalar(Scalar::Numeric);

@@ -43,9 +43,8 @@ fn reconciled_node(node: &Node, value_type: Type<'_>) -> Option<Node> {
     let is_atomic = match (&atom.map, &atom.scalar, &atom.list) {
         (Some(map), _, _) if map.is_deduced() => return None,
         (Some(map), _, _) => map.is_atomic,
-        (None, Some(_), _) => return None,
         (None, None, Some(list)) => matches!(list.identity, Identity::Atomic),
-        (None, None, None) => return None,
+        (None, Some(_), _) | (None, None, None) => return None,
     };
     if is_atomic {
         return (!node.below.is_empty()).then(Node::leaf);

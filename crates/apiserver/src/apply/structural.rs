@@ -2,20 +2,10 @@
 
 use serde_json::Value;
 
-use super::atom::{Atom, Fields, Identity, Keys, List, Map, Scalar, Type};
-use super::object_meta::{Fixed, OBJECT_META, TYPE_META};
+use super::atom::{Atom, Fields, Fixed, Identity, Keys, List, Map, Node, Scalar, Type};
+use super::object_meta::{OBJECT_META, TYPE_META};
 use super::planted::{self, Bug};
-use crate::schema::Schema;
-
-/// A node of a schema.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Node<'a> {
-    schema: &'a Schema,
-    /// Whether a node above keeps unknown members. In the types of server-side apply, all nodes below then do too.
-    preserves: bool,
-    /// Whether the value has `apiVersion`, `kind` and `metadata`.
-    has_meta: bool,
-}
+use crate::schema::{Additional, Schema};
 
 /// The type of objects whose version has no schema.
 static ANY_OBJECT: Fixed = Fixed::Deduced;
@@ -85,8 +75,8 @@ impl<'a> Node<'a> {
     fn map(self) -> Map<'a> {
         let has_fields = self.has_meta || self.schema.has_properties();
         let member = match self.schema.additional() {
-            Some(Some(schema)) => Some(self.below(schema)),
-            Some(None) => Some(Type::Deduced),
+            Some(Additional::Schema(schema)) => Some(self.below(schema)),
+            Some(Additional::Any(_)) => Some(Type::Deduced),
             None => (self.preserves || !has_fields).then_some(Type::Deduced),
         };
         Map {

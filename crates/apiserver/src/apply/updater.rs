@@ -172,14 +172,13 @@ impl<'a> Updater<'a> {
         let mut result = Owners::new();
         for (manager, owned) in owners {
             let version = owned.api_version.as_str();
-            let of_type = match types.get(version) {
-                Some(of_type) => *of_type,
-                None => {
-                    let converted = self.converted(live, version)?;
-                    let of_type = converted.and_then(|_| self.versions.type_of(version));
-                    types.insert(version, of_type);
-                    of_type
-                }
+            let of_type = if let Some(of_type) = types.get(version) {
+                *of_type
+            } else {
+                let converted = self.converted(live, version)?;
+                let of_type = converted.and_then(|_| self.versions.type_of(version));
+                types.insert(version, of_type);
+                of_type
             };
             if let Some(of_type) = of_type {
                 let mut owned = owned.clone();

@@ -89,14 +89,12 @@ impl Validator<'_> {
 
     fn members(&mut self, map: &Map<'_>, members: &Members<String, Value>) {
         for (name, value) in members {
-            match map.member(name) {
-                Some(member) => self.below(&Name(name), value, member),
+            let Some(member) = map.member(name) else {
                 // Kubernetes does not visit further members either.
-                None => {
-                    let push = |errors: &mut Errors| errors.push("field not declared in schema");
-                    return self.errors.at(&Name(name), push);
-                }
-            }
+                let push = |errors: &mut Errors| errors.push("field not declared in schema");
+                return self.errors.at(&Name(name), push);
+            };
+            self.below(&Name(name), value, member);
         }
     }
 

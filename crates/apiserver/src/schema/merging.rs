@@ -27,13 +27,9 @@ impl Schema {
         !self.properties.is_empty()
     }
 
-    /// Returns the schema of the members that are no properties: `Some(None)` if they can have any value, `None` if
-    /// `additionalProperties` is absent.
-    pub(crate) fn additional(&self) -> Option<Option<&Schema>> {
-        match self.additional_properties.as_ref()? {
-            Additional::Any(_) => Some(None),
-            Additional::Schema(schema) => Some(Some(schema)),
-        }
+    /// Returns the value of `additionalProperties`.
+    pub(crate) fn additional(&self) -> Option<&Additional> {
+        self.additional_properties.as_ref()
     }
 
     pub(crate) fn item(&self) -> Option<&Schema> {

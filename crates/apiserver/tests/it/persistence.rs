@@ -291,7 +291,7 @@ async fn write(server: &Server, writer: usize, seed: u64) {
         let padding = value.to_string().repeat(rng.usize(1..1_000));
         let mut pod = pod(&name);
         pod["metadata"]["labels"] = json!({"value": value.to_string()});
-        pod["spec"]["containers"][0]["image"] = json!(padding);
+        pod["metadata"]["annotations"] = json!({"padding": padding});
         say(format!("try {name} {value}"));
         let mut reply = with(server, "PUT", &uri, &pod).await;
         if reply.code == 404 {
@@ -393,7 +393,7 @@ fn values(server: &Server) -> BTreeMap<String, u64> {
     let whole = |pod: Value| {
         let value = pod["metadata"]["labels"]["value"].as_str().unwrap();
         let value: u64 = value.parse().unwrap();
-        let padding = pod["spec"]["containers"][0]["image"].as_str().unwrap();
+        let padding = pod["metadata"]["annotations"]["padding"].as_str().unwrap();
         assert_eq!(padding.replace(&value.to_string(), ""), "", "whole");
         assert!(
             pod["metadata"]["uid"].is_string() && pod["metadata"]["creationTimestamp"].is_string()

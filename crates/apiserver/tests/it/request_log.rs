@@ -161,7 +161,10 @@ async fn the_last_requests_are_printed_with_their_times() {
     let printed = server.requests().last(Duration::from_secs(10)).to_string();
     assert_eq!(
         printed,
-        "   60.000 s  200  list    /api/v1/pods?limit=5&labelSelector=app=web  rv 1  scheduler\n            61.250 s  503  get     /api/v1/namespaces/default/pods/a  [503]\n"
+        concat!(
+            "   60.000 s  200  list    /api/v1/pods?limit=5&labelSelector=app=web  rv 1  scheduler\n",
+            "   61.250 s  503  get     /api/v1/namespaces/default/pods/a  [503]\n",
+        )
     );
     assert_eq!(server.requests().to_string().lines().count(), 3);
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, ArgMatches, parser::ValueSource};
+use kube_informer_apiserver::Authorization;
 use tracing::level_filters::LevelFilter;
 
 use super::{Asked, Wanted, refuse};
@@ -87,14 +88,32 @@ fn kube_apiserver(mut flags: Flags) -> Result<KubeApiserver, String> {
         let path = flags.take(flag).map(PathBuf::from);
         path.unwrap_or_else(|| directory.join(name))
     });
+    let modes = flags.take("authorization-mode");
     Ok(KubeApiserver {
         address: SocketAddr::new(ip, port),
+        authorization: authorization(modes.as_deref())?,
         certificate,
         key,
         client_ca: flags.take("client-ca-file").map(PathBuf::from),
         tokens: flags.take("token-auth-file").map(PathBuf::from),
         without_effect: flags.rest(),
     })
+}
+
+/// Returns the authorization that a value of `--authorization-mode` selects: every mode can allow a request.
+fn authorization(modes: Option<&str>) -> Result<Authorization, String> {
+    let modes: Vec<&str> = modes.unwrap_or("AlwaysAllow").split(',').collect();
+    // No kubelet is here, for which the mode `Node` would allow requests.
+    let unknown = modes
+        .iter()
+        .find(|mode| !["AlwaysAllow", "Node", "RBAC"].contains(mode));
+    match unknown {
+        Some(mode) => Err(format!(
+            "--authorization-mode has {mode:?}; AlwaysAllow, Node and RBAC are supported"
+        )),
+        None if modes.contains(&"AlwaysAllow") => Ok(Authorization::AlwaysAllow),
+        None => Ok(Authorization::Rbac),
+    }
 }
 
 fn etcd(mut flags: Flags) -> Result<Etcd, String> {
@@ -213,13 +232,12 @@ mod tests {
         assert_eq!(verbosity, LevelFilter::INFO);
         let expected = KubeApiserver {
             address: "127.0.0.1:38381".parse().unwrap(),
+            authorization: Authorization::Rbac,
             certificate: "/tmp/k8s/apiserver.crt".into(),
             key: "/tmp/k8s/apiserver.key".into(),
             client_ca: Some("/tmp/k8s/client-cert-auth-ca.crt".into()),
             tokens: None,
-            without_effect: ["authorization-mode", "service-cluster-ip-range"]
-                .map(str::to_owned)
-                .into(),
+            without_effect: vec!["service-cluster-ip-range".to_owned()],
         };
         assert_eq!(options, expected);
         let line = "etcd --advertise-client-urls=http://127.0.0.1:1 --data-dir=/tmp/e --listen-client-urls=http://127.0.0.1:1,http://localhost:2 --listen-peer-urls=http://127.0.0.1:3 --unsafe-no-fsync=true";
@@ -257,6 +275,10 @@ mod tests {
             (
                 "kube-apiserver --secure-port=many",
                 "--secure-port has the invalid value \"many\"",
+            ),
+            (
+                "kube-apiserver --authorization-mode=RBAC,ABAC",
+                "--authorization-mode has \"ABAC\"",
             ),
             (
                 "etcd --listen-client-urls=unix://a",

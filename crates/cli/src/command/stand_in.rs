@@ -17,7 +17,7 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
-use kube_informer_apiserver::{Server, Tls, User};
+use kube_informer_apiserver::{Authorization, Server, Tls, User};
 
 use super::Ending;
 use crate::{interrupt::Interrupt, output};
@@ -26,6 +26,7 @@ use crate::{interrupt::Interrupt, output};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct KubeApiserver {
     pub(crate) address: SocketAddr,
+    pub(crate) authorization: Authorization,
     /// File with the server's certificate in PEM. If it does not exist, a certificate is generated.
     pub(crate) certificate: PathBuf,
     /// File with the key of the certificate in PEM.
@@ -52,7 +53,9 @@ pub(crate) async fn kube_apiserver(
     interrupt: &mut Interrupt,
 ) -> anyhow::Result<Ending> {
     warn_of(&options.without_effect);
-    let mut builder = Server::builder().allow_remote(!options.address.ip().is_loopback());
+    let mut builder = Server::builder()
+        .authorization(options.authorization)
+        .allow_remote(!options.address.ip().is_loopback());
     if let Some(path) = &options.tokens {
         for (token, user) in tokens(&read(path)?).map_err(|line| not_a_token(path, line))? {
             builder = builder.token(&token, user);

@@ -130,7 +130,7 @@ impl Binding {
 impl NamedSubject {
     /// Parses a subject. A service account without a namespace is one of the binding's namespace.
     ///
-    /// Returns `None` if the subject is nobody.
+    /// Returns `None` if no user can be the subject.
     fn parse(subject: &Value, namespace: &str) -> Option<NamedSubject> {
         let text = |member: &str| subject[member].as_str().unwrap_or_default();
         let (kind, name) = (text("kind"), text("name"));

@@ -50,6 +50,7 @@ async fn serve(listener: TcpListener) {
             connections.join_next().await;
         }
         tokio::select! {
+            biased;
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     connections.spawn(async move { drop(timeout(PATIENCE, answer(stream)).await) });

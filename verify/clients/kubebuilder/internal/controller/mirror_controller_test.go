@@ -94,5 +94,13 @@ var _ = Describe("Mirror Controller", func() {
 		c, err := client.New(admin.Config(), client.Options{Scheme: scheme.Scheme})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(c.List(ctx, &corev1.NamespaceList{})).To(Succeed())
+
+		reader, err := testEnv.AddUser(envtest.User{Name: "joe", Groups: []string{"readers"}}, nil)
+		Expect(err).NotTo(HaveOccurred())
+		c, err = client.New(reader.Config(), client.Options{Scheme: scheme.Scheme})
+		Expect(err).NotTo(HaveOccurred())
+		err = c.List(ctx, &corev1.NamespaceList{})
+		Expect(errors.IsForbidden(err)).To(BeTrue())
+		Expect(err.Error()).To(ContainSubstring(`User "joe" cannot list resource "namespaces"`))
 	})
 })

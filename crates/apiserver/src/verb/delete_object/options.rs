@@ -182,11 +182,19 @@ impl DeleteOptions {
                 self.propagation.or(own).or(Some(Policy::Orphan))
             }
         };
-        others.extend(match policy {
+        let added = match policy {
             None | Some(Policy::Background) => None,
-            Some(Policy::Foreground) => Some(FOREGROUND.to_owned()),
-            Some(Policy::Orphan) => Some(ORPHAN.to_owned()),
-        });
+            Some(Policy::Foreground) => Some(FOREGROUND),
+            Some(Policy::Orphan) => Some(ORPHAN),
+        };
+        let before = object.finalizers();
+        // As in Kubernetes, an equal set of finalizers keeps its order.
+        if before.len() == others.len() + usize::from(added.is_some())
+            && added.is_none_or(|added| before.contains(&added))
+        {
+            return before.into_iter().map(str::to_owned).collect();
+        }
+        others.extend(added.map(str::to_owned));
         others
     }
 }

@@ -310,32 +310,45 @@ impl World {
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), here);
         let sets: Api<ReplicaSet> = Api::namespaced(client.clone(), here);
         let in_pods: Api<Pod> = Api::namespaced(client.clone(), here);
-        // Owners first, because a controller would replace removed dependents.
-        let mut removed = vec![
-            counted(self.remove(&deployments, &background).await?, "Deployment"),
-            counted(self.remove(&sets, &background).await?, "ReplicaSet"),
-            counted(self.remove(&in_pods, &pods).await?, "Pod"),
+        let nodes: Api<Node> = Api::all(client);
+        // Counted before the first deletion, because a garbage collector removes dependents too.
+        let mut made = vec![
+            counted(self.count(&deployments).await?, "Deployment"),
+            counted(self.count(&sets).await?, "ReplicaSet"),
+            counted(self.count(&in_pods).await?, "Pod"),
         ];
         if act {
-            let nodes: Api<Node> = Api::all(client);
-            removed.push(counted(self.remove(&nodes, &background).await?, "Node"));
+            made.push(counted(self.count(&nodes).await?, "Node"));
+        }
+        // Owners first, because a controller would replace removed dependents.
+        self.remove(&deployments, &background).await?;
+        self.remove(&sets, &background).await?;
+        self.remove(&in_pods, &pods).await?;
+        if act {
+            self.remove(&nodes, &background).await?;
         }
         Ok(format!(
             "Removed what the demo had made: {}.",
-            removed.join(", ")
+            made.join(", ")
         ))
     }
 
-    async fn remove<K>(&self, api: &Api<K>, params: &DeleteParams) -> anyhow::Result<usize>
+    /// Returns the number of the demo's objects of a kind.
+    async fn count<K>(&self, api: &Api<K>) -> anyhow::Result<usize>
     where
         K: Clone + DeserializeOwned + std::fmt::Debug,
     {
         let ours = ListParams::default().labels(&self.selector());
-        let found = api.list(&ours).await?.items.len();
-        if found > 0 {
-            api.delete_collection(params, &ours).await?;
-        }
-        Ok(found)
+        Ok(api.list(&ours).await?.items.len())
+    }
+
+    async fn remove<K>(&self, api: &Api<K>, params: &DeleteParams) -> anyhow::Result<()>
+    where
+        K: Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        let ours = ListParams::default().labels(&self.selector());
+        api.delete_collection(params, &ours).await?;
+        Ok(())
     }
 
     fn selector(&self) -> String {

@@ -235,6 +235,8 @@ var validated = []string{
 	"PodDisruptionBudget", "PodTemplate", "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet",
 	"ReplicationController", "ResourceQuota", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "RuntimeClass", "Service",
 	"StatefulSet", "StorageClass",
+	// Access reviews, which must name either a resource or a path.
+	"LocalSubjectAccessReview", "SelfSubjectAccessReview", "SubjectAccessReview",
 }
 
 // rounds is the number of objects drawn per kind. 2 in 10 pointers are nil, so each field is present in some

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::MessageId;
 
-/// The definition of one field of a protobuf [`Message`].
+/// The definition of one field of a protobuf [`Message`](super::Message).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Field {
@@ -127,7 +127,7 @@ impl Field {
         self.presence == Presence::Inline
     }
 
-    /// Returns whether the field is plain, as [`Message::plain_position`] defines it.
+    /// Returns whether the field is plain, as [`Message::plain_position`](super::Message::plain_position) defines it.
     pub(super) fn is_plain(&self) -> bool {
         let is_delimited = self.tag & 7 == 2;
         (self.container == Container::One || is_delimited) && !self.is_inline()

@@ -107,8 +107,9 @@ impl Drop for DataDir {
 /// Parses the kubeconfig and the address in a server's output.
 fn access(printed: &str) -> Option<Access> {
     let value = |name: &str| printed.lines().find_map(|line| line.strip_prefix(name));
+    let (_scheme, address) = value("API server:  ")?.split_once("://")?;
     Some(Access {
-        address: value("API server:  http://")?.to_owned(),
+        address: address.to_owned(),
         kubeconfig: value("export KUBECONFIG=")?.to_owned(),
     })
 }
@@ -126,7 +127,9 @@ mod tests {
             address: "127.0.0.1:41573".to_owned(),
         };
         let text = format!("{begun}export KUBECONFIG=/tmp/a\n");
-        assert_eq!(access(&text), Some(expected));
+        assert_eq!(access(&text).as_ref(), Some(&expected));
+        let with_tls = text.replace("http:", "https:");
+        assert_eq!(access(&with_tls), Some(expected));
     }
 
     #[test]

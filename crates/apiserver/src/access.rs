@@ -18,6 +18,7 @@
 //! The TLS connection verifies client certificates.
 
 pub(crate) mod account_token;
+pub(crate) mod approval;
 mod attributes;
 mod browser;
 pub(crate) mod escalation;

@@ -30,6 +30,7 @@ mod fields_v1;
 // The types of values, by which they are merged.
 mod atom;
 mod object_meta;
+mod builtin;
 mod structural;
 mod list_item;
 
@@ -48,9 +49,13 @@ mod updater;
 mod conflict;
 mod last_applied;
 mod field_manager;
+mod scale;
 
 pub(crate) use atom::Type;
-pub(crate) use field_manager::{ApplyError, FieldManager, Write, keep_times};
+pub(crate) use field_manager::{
+    ApplyError, FieldManager, Write, keep_times, kind_text, object_text,
+};
+pub(crate) use scale::Replicas;
 pub(crate) use set::Set;
 pub(crate) use updater::{Force, Versions};
 

@@ -21,11 +21,12 @@ use crate::clock::Clock;
 use crate::fault::{Plan, PlanError};
 use crate::fault_injection;
 use crate::kinds::{Kind, Kinds};
+use crate::pod_log::{LogSource, PodLogs};
 use crate::resource::Registry;
 #[cfg(feature = "persistence")]
 use crate::restart::{Kept, Restored, with_definitions};
 use crate::server::Server;
-use crate::shared::{GarbageCollection, Settings, Shared};
+use crate::shared::{GarbageCollection, ManagedFields, Settings, Shared};
 #[cfg(feature = "persistence")]
 use crate::storage::{Disk, OpenDatabase, OpenError, open_file};
 use crate::verb::garbage_collection::Collecting;
@@ -76,6 +77,8 @@ impl Builder {
                 storage_quota: STORAGE_QUOTA,
                 clock: Clock::system(),
                 garbage_collection: GarbageCollection::Off,
+                managed_fields: ManagedFields::OfAllWrites,
+                pod_logs: LogSource::default(),
                 watch_cache: WatchCache::default(),
                 watch_caches: BTreeMap::new(),
             },
@@ -188,6 +191,30 @@ impl Builder {
         } else {
             GarbageCollection::Off
         };
+        self
+    }
+
+    /// Sets whether objects that clients create, update or patch have `metadata.managedFields`.
+    ///
+    /// The field names the owner of each field, by which a server-side apply finds conflicts. False is for tests that
+    /// count bytes, or compare whole objects: only applies record owners then. The default is true.
+    ///
+    /// Methods of [`Server`](crate::Server) never record owners. They store those of the object they are called with, or
+    /// else keep the stored ones; an empty list removes them.
+    pub fn managed_fields(mut self, exist: bool) -> Builder {
+        self.settings.managed_fields = if exist {
+            ManagedFields::OfAllWrites
+        } else {
+            ManagedFields::OfApplies
+        };
+        self
+    }
+
+    /// Sets the source of the logs that `kubectl logs` shows.
+    ///
+    /// Without a source, a request for the log of a pod with a node receives a 501 error.
+    pub fn pod_logs(mut self, logs: impl PodLogs) -> Builder {
+        self.settings.pod_logs = LogSource(Some(Arc::new(logs)));
         self
     }
 

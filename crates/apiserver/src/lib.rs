@@ -93,6 +93,20 @@
 //! `kubectl delete --force` does.
 //! A direct call of [`Server::delete`] uses no grace period.
 //!
+//! # Owners of fields
+//!
+//! As in Kubernetes, `metadata.managedFields` names the owner of each field: each create, update and patch of a client
+//! gives the changed fields to the manager `fieldManager`, or the start of `User-Agent`. A server-side apply
+//! (`application/apply-patch+yaml`) merges a configuration, removes the fields that the manager no longer applies, and
+//! conflicts with other owners without `force`. This includes `status` and `scale`, custom kinds, and the owners of
+//! objects that are converted between versions.
+//!
+//! - Direct calls such as [`Server::create`] record no owners, and keep those of the stored object. The first apply to
+//!   an object without owners gives its fields to `before-first-apply`.
+//! - An object that is too large or too deep with its owners is stored without them. An apply of such an object is an
+//!   error.
+//! - [`Builder::managed_fields`] turns the owners of other writes than applies off.
+//!
 //! # Garbage collection
 //!
 //! With [`Builder::garbage_collection`], the server deletes the dependents of deleted objects, as the garbage collector
@@ -177,6 +191,7 @@
 //!   `Job` and `CronJob` (numbers, modes, selectors, schedules, fixed fields; not policies of failures), `Service` (ports,
 //!   type, name, affinity), `PodDisruptionBudget`, roles and their bindings, the classes of
 //!   ingresses, priorities, runtimes and storage, `Event`, `Ingress`, `NetworkPolicy`, `Lease`, `EndpointSlice`,
+//!   `CertificateSigningRequest` (conditions),
 //!   `ResourceQuota`, `LimitRange`, `FlowSchema`, `PriorityLevelConfiguration`, `APIService`, `CSIDriver`, `Node` (taints, resources, fields that are
 //!   set once), `PersistentVolumeClaim` and `PersistentVolume` (not the fields of its source).
 //!   In pods and templates: the most used kinds of volumes, names, images, ports, environment variables, volume mounts,
@@ -195,7 +210,8 @@
 //! - Apart from the deletion of namespaces, the work for definitions, [`Builder::garbage_collection`] and
 //!   [`Builder::default_service_accounts`], the server does no work of controllers: a `Deployment` creates no
 //!   `ReplicaSet`.
-//! - Server-side apply is not supported.
+//! - No container runs. The log of a pod is what [`Builder::pod_logs`] returns, and `exec`, `attach`, `portforward` and
+//!   `proxy` receive 501.
 //! - The parser of YAML follows YAML 1.2, with the scalars of YAML 1.1 that Kubernetes reads. Some rare texts that
 //!   Kubernetes accepts are rejected, and most syntax errors have another message.
 //! - Access is not restricted by default. There is no Node authorizer, no webhook for authentication or authorization,
@@ -278,10 +294,6 @@ mod metadata;
 mod go_regex;
 mod yaml;
 mod schema;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "the verbs don't call it yet")
-)]
 mod apply;
 mod strategy;
 mod conversion;
@@ -304,6 +316,7 @@ mod watch_cache;
 mod response_budget;
 mod body;
 mod body_limit;
+mod pod_log;
 mod compress;
 mod fault;
 
@@ -345,6 +358,7 @@ pub use fault::{Match, PlanError};
 pub use fault_injection::{Answer, Faults};
 pub use kinds::{Kind, Kinds, Scope, Subresource};
 pub use listen::{Kubeconfig, Listening};
+pub use pod_log::{LogLine, LogOf, PodLog, PodLogs};
 pub use request_log::{LOG_MAX, LoggedRequest, RequestLog};
 pub use route::{ListOptions, Verb};
 pub use server::Server;

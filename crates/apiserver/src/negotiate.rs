@@ -88,6 +88,13 @@ pub(crate) enum Content {
     Watch,
 }
 
+/// What a route serves besides objects and lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forms {
+    pub(crate) streams: bool,
+    pub(crate) tables: bool,
+}
+
 /// The alternative of an `Accept` header that the server selected for objects of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Selected {
@@ -208,19 +215,17 @@ fn select<T>(
 
 /// Returns the alternative of the `Accept` header that the server selects for objects of `kind`.
 ///
-/// `streams` is whether the route also serves watches.
-///
 /// # Errors
 ///
 /// Returns a 406 error if the server supports no alternative.
 pub(crate) fn negotiate(
     headers: &HeaderMap,
-    streams: bool,
+    forms: Forms,
     kind: &Kind,
 ) -> Result<Selected, ApiError> {
     let accept = accept(headers);
     if !kind.custom {
-        let streamed: &[&str] = if streams { &STREAMED } else { &[] };
+        let streamed: &[&str] = if forms.streams { &STREAMED } else { &[] };
         check_route(&accept, &[&PRODUCED, streamed].concat())?;
     }
     let selected = select(&accept, Some("v1"), |encoding, conversion| {
@@ -231,7 +236,8 @@ pub(crate) fn negotiate(
             None => None,
             Some(conversion) => Some(conversion.form()?),
         };
-        if form == Some(Form::Table) && encoding == Encoding::Protobuf {
+        let has_table = forms.tables && encoding != Encoding::Protobuf;
+        if form == Some(Form::Table) && !has_table {
             return None;
         }
         Some(Selected { encoding, form })

@@ -61,6 +61,13 @@ impl Object {
             return Err(decode::unfit(kind, why));
         }
         if let Some(Value::Object(metadata)) = members.get_mut("metadata") {
+            // Both remove all owners, but Kubernetes does not write an empty list.
+            if metadata
+                .get("managedFields")
+                .is_some_and(|owners| *owners == json!([]))
+            {
+                metadata.insert("managedFields".to_owned(), json!([{}]));
+            }
             typed::complete_metadata(metadata);
         }
         Ok(Object(members))

@@ -78,17 +78,26 @@ fn read_json(body: &[u8], value_type: ValueType) -> Result<Decoded, Unreadable> 
     }
 }
 
-/// Converts YAML to JSON and decodes the JSON, as kube-apiserver does.
-fn read_yaml(body: &[u8], value_type: ValueType) -> Result<Decoded, Unreadable> {
+/// Converts YAML to JSON. Also returns a message about members that occur twice.
+///
+/// # Errors
+///
+/// Returns an error if the text is not YAML.
+pub(crate) fn yaml_to_json(body: &[u8]) -> Result<(Vec<u8>, Option<String>), Unreadable> {
     let document = yaml::read(body).map_err(|error| match error {
         Unread::TooDeep => Unreadable::Other(ApiError::too_deep()),
         Unread::Malformed(why) => Unreadable::Syntax(why),
     })?;
     let mut json = Vec::new();
     go_json::append(&mut json, &document.value);
-    drop(document.value);
+    Ok((json, document.repeated_keys))
+}
+
+/// Converts YAML to JSON and decodes the JSON, as kube-apiserver does.
+fn read_yaml(body: &[u8], value_type: ValueType) -> Result<Decoded, Unreadable> {
+    let (json, repeated_keys) = yaml_to_json(body)?;
     let mut decoded = read_json(&json, value_type)?;
-    if let Some(why) = document.repeated_keys {
+    if let Some(why) = repeated_keys {
         decoded.complaints.add_first(why);
     }
     Ok(decoded)

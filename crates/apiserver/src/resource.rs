@@ -7,6 +7,7 @@
 //!   every version. The built-in kind `Event` has versions in two groups;
 //! - a [`Resource`] never changes. If its definition changes, it is replaced.
 
+mod form;
 mod webhook;
 
 use std::collections::BTreeMap;
@@ -17,12 +18,11 @@ use serde_json::{Map, Value};
 use crate::conversion::Conversion;
 use crate::decode_error::DecodeError;
 use crate::kinds::{Kind, Kinds, Scope, version};
-use crate::object::Object;
-use crate::schema::{Model, Undecodable};
+use crate::schema::Model;
 use crate::selector::{FieldTable, Fields, SelectableField, Selection};
-use crate::status::{ApiError, FieldError};
+use crate::status::ApiError;
 use crate::strategy::Strategy;
-use crate::typed::{self, DEFAULTS_BYTES_MAX, Decoded, TooManyDefaults, ValueType};
+use crate::typed::{DEFAULTS_BYTES_MAX, TooManyDefaults, ValueType};
 
 /// Id of a collection, which contains the objects of all API versions of a kind. Ids start at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +49,7 @@ pub(crate) struct Resource {
     /// are stored in this version.
     pub(crate) conversion: Option<Conversion>,
     value_type: OnceLock<ValueType>,
+    empty: OnceLock<Value>,
 }
 
 /// The resources that a server serves at one time, with an index for lookups by URL.
@@ -120,58 +121,6 @@ impl Resource {
         *self.value_type.get_or_init(|| ValueType::of(&self.kind))
     }
 
-    /// Decodes an object of a direct call.
-    ///
-    /// Unknown fields and wrong types are kept, except in a definition, which is decoded like one from a request.
-    pub(crate) fn decode_direct(&self, object: Value) -> Decoded {
-        if self.strategy.checks_direct_writes {
-            typed::decode(object, self.value_type())
-        } else {
-            typed::decode_leniently(object, self.value_type())
-        }
-    }
-
-    /// Returns a stored object as a client's write would store it: without unknown fields.
-    pub(crate) fn without_unknown(&self, object: &Object) -> Object {
-        let decoded = typed::decode(object.clone().into_value(), self.value_type());
-        let members = decoded.value.as_object().cloned();
-        let mut known = Object::stored(members.unwrap_or_default());
-        self.complete(&mut known);
-        known
-    }
-
-    /// Brings an object into the form in which Kubernetes returns it.
-    ///
-    /// An object to which more than [`DEFAULTS_BYTES_MAX`] bytes would be added stays incomplete. It is too large to be
-    /// stored.
-    pub(crate) fn complete(&self, object: &mut Object) {
-        typed::complete(&self.kind, object.members_mut());
-    }
-
-    /// Prepares an object that a client or the program has sent: removes the members that the kind's
-    /// definition does not allow, and sets its defaults.
-    ///
-    /// Returns the paths of the removed members, such as `spec.unknown`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if an embedded object is malformed, or if the defaults are too large.
-    pub(crate) fn decode(&self, object: &mut Object) -> Result<Vec<String>, DecodeError> {
-        let Some(model) = &self.model else {
-            let set = typed::set_defaults(&self.kind, object.members_mut());
-            return set.map(|()| Vec::new()).map_err(too_many_defaults);
-        };
-        model.decode(object.members_mut()).map_err(|why| match why {
-            Undecodable::Invalid(error) => DecodeError::Unfit {
-                kind: self.kind.kind.clone(),
-                version: self.kind.version.clone(),
-                expected: self.kind.kind.clone(),
-                why: FieldError::list(&[error]),
-            },
-            Undecodable::TooManyDefaults => too_many_defaults(TooManyDefaults),
-        })
-    }
-
     /// Returns whether a selection compares fields of objects that can have another form for other readers.
     pub(crate) fn is_reader_of(&self, selection: &Selection) -> bool {
         self.model.is_some() && selection.fields.compares_own_fields()
@@ -205,6 +154,7 @@ impl Resource {
             model,
             conversion,
             value_type: OnceLock::new(),
+            empty: OnceLock::new(),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::resource::{Registry, Resource};
 use crate::status::ApiError;
 
 pub use options::ListOptions;
-pub(crate) use options::{Query, Revision};
+pub(crate) use options::{Query, Revision, WriteOptions};
 
 /// The action that a request performs, named as in Kubernetes' audit log and authorization rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

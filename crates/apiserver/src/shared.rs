@@ -25,6 +25,7 @@ use crate::clock::Clock;
 use crate::definition::{Definition, Names};
 use crate::fault::Switchboard;
 use crate::garbage::Graph;
+use crate::pod_log::LogSource;
 use crate::published::Publication;
 use crate::request_log::Recorder;
 use crate::resource::{Builtin, CollectionId, Defined, Registry, Resource};
@@ -47,6 +48,13 @@ pub(crate) enum GarbageCollection {
     Off,
 }
 
+/// Which writes of clients record the owners of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ManagedFields {
+    OfAllWrites,
+    OfApplies,
+}
+
 /// The settings of a server, which the builder sets and which never change.
 pub(crate) struct Settings {
     pub(crate) watch_list: bool,
@@ -62,6 +70,8 @@ pub(crate) struct Settings {
     pub(crate) storage_quota: u64,
     pub(crate) clock: Clock,
     pub(crate) garbage_collection: GarbageCollection,
+    pub(crate) managed_fields: ManagedFields,
+    pub(crate) pod_logs: LogSource,
     /// Setting of the watch caches of all resources that `watch_caches` does not contain.
     pub(crate) watch_cache: WatchCache,
     /// Settings of the watch caches of single resources, by name, such as `deployments.apps`.

@@ -257,6 +257,13 @@ impl ApiError {
         error
     }
 
+    /// Returns the 409 error for an apply that would take fields of other managers.
+    pub(crate) fn apply_conflict(message: String, causes: Vec<StatusCause>) -> ApiError {
+        let mut error = ApiError::new(409, "Conflict", message);
+        error.0.details.get_or_insert_default().causes = causes;
+        error
+    }
+
     /// Replaces the resource in the error's message and details with a subresource, such as `pods/binding`.
     pub(crate) fn on_subresource(mut self, kind: &Kind, subresource: &str) -> ApiError {
         let resource = format!("{}/{subresource}", kind.plural);
@@ -377,7 +384,8 @@ impl ApiError {
         name: &str,
         errors: &[FieldError],
     ) -> ApiError {
-        let mut error = ApiError::validation(&format!("{kind}.{group}"), name, errors);
+        let dot = if group.is_empty() { "" } else { "." };
+        let mut error = ApiError::validation(&format!("{kind}{dot}{group}"), name, errors);
         let details = error.0.details.get_or_insert_default();
         group.clone_into(&mut details.group);
         kind.clone_into(&mut details.kind);

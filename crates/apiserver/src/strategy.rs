@@ -16,6 +16,7 @@ pub(crate) mod daemon_set;
 pub(crate) mod definition;
 mod endpoints;
 mod environment;
+mod ephemeral_container;
 mod event;
 mod field;
 mod fixed;
@@ -37,16 +38,19 @@ mod pod_change;
 mod pod_spec;
 mod port;
 mod probe;
+mod quality_of_service;
 mod quota;
 mod rbac;
 mod report;
+mod reset_fields;
+mod resize;
 mod resource_name;
 mod schedule;
 mod scheduling;
 mod secret;
 mod security;
 mod service;
-mod signing_request;
+pub(crate) mod signing_request;
 mod unchanged;
 mod update_checks;
 mod volume;
@@ -73,6 +77,7 @@ pub(crate) use flow_control::{MANDATORY_LEVELS, MANDATORY_SCHEMAS};
 pub(crate) use grace_period::{Grace, GracePeriod};
 pub(crate) use labels::selector_selects;
 pub(crate) use report::Report;
+pub(crate) use reset_fields::reset_fields;
 
 /// The part of an object that a write changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,11 +91,47 @@ pub(crate) enum Part {
     ///
     /// A write to [`Part::Main`] of a namespace keeps the stored `spec`.
     Finalize,
+    /// The subresource `approval` of a certificate request. The write changes metadata and `status.conditions`.
+    Approval,
     /// The subresource `binding` of a pod. The write changes `spec.nodeName`, `status` and annotations.
     Binding,
+    /// The subresource `ephemeralcontainers` of a pod. The write changes `spec.ephemeralContainers`.
+    EphemeralContainers,
+    /// The subresource `resize` of a pod. The write changes the resources of containers and of the pod.
+    Resize,
     /// The complete object: the write can change every member, including `status`. Writes by methods of
     /// [`Server`](crate::Server) use this variant.
     All,
+}
+
+impl Part {
+    /// Returns the part of an object that clients read and write at a subresource.
+    ///
+    /// Returns `None` for a subresource that is no part of an object, such as `scale`.
+    pub(crate) fn of_subresource(kind: &Kind, name: &str) -> Option<Part> {
+        match name {
+            "status" => Some(Part::Status),
+            "finalize" => Some(Part::Finalize),
+            "approval" if signing_request::is_kind(kind) => Some(Part::Approval),
+            "ephemeralcontainers" if kind.is_builtin("pods") => Some(Part::EphemeralContainers),
+            "resize" if kind.is_builtin("pods") => Some(Part::Resize),
+            _ => None,
+        }
+    }
+
+    /// Returns the subresource that `managedFields` names for a write of this part.
+    ///
+    /// The text is empty for the object itself.
+    pub(crate) fn subresource(self) -> &'static str {
+        match self {
+            Part::Status => "status",
+            Part::Finalize => "finalize",
+            Part::Approval => "approval",
+            Part::EphemeralContainers => "ephemeralcontainers",
+            Part::Resize => "resize",
+            Part::Main | Part::Binding | Part::All => "",
+        }
+    }
 }
 
 /// Determines the metadata of an object after a write of the subresource `status`.
@@ -102,16 +143,18 @@ pub(crate) enum StatusMetadata {
     Stored,
 }
 
+/// The members that Kubernetes' function `ResetObjectMetaForStatus` resets to their stored values.
+const RESET_METADATA: [&str; 6] = [
+    "deletionTimestamp",
+    "selfLink",
+    "labels",
+    "annotations",
+    "finalizers",
+    "ownerReferences",
+];
+
 impl StatusMetadata {
-    /// The members that Kubernetes' function `ResetObjectMetaForStatus` resets to their stored values.
-    const RESET: StatusMetadata = StatusMetadata::Except(&[
-        "deletionTimestamp",
-        "selfLink",
-        "labels",
-        "annotations",
-        "finalizers",
-        "ownerReferences",
-    ]);
+    const RESET: StatusMetadata = StatusMetadata::Except(&RESET_METADATA);
 }
 
 /// What happens to the dependents of a deleted object, if neither the request nor the object determines it.
@@ -168,6 +211,8 @@ type Check = fn(&Object, Option<&Object>, &mut Report);
 /// The functions of a strategy, for behavior that is specific to one resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hooks {
+    /// Changes what Kubernetes changes when it decodes an object: sets defaults, and converts to its internal type.
+    pub(crate) decode: fn(&mut Object),
     /// Normalizes an object from a client before a write (`PrepareForCreate`, `PrepareForUpdate`).
     pub(crate) prepare: fn(&mut Object),
     /// Completes the initial `status` of a new object, given the status, the object and the creation time.
@@ -187,6 +232,10 @@ pub(crate) struct Hooks {
     /// Reverts the forbidden changes of an update, given the new object and the stored object
     /// (`PrepareForUpdate`).
     pub(crate) prepare_update: fn(&mut Object, &Object, Part),
+    /// Sets the times that an update of a part lacks.
+    ///
+    /// The arguments are the new object, the stored object, the part and the current time.
+    pub(crate) set_times: Option<fn(&mut Object, &Object, Part, &str)>,
     /// Returns the errors of an update, given the stored object and the new object (`ValidateUpdate`).
     pub(crate) validate_update: fn(&Object, &Object, Part) -> Vec<FieldError>,
     /// Returns whether something other than `metadata.finalizers` delays the removal of the object, such as
@@ -228,6 +277,7 @@ impl Strategy {
         counts_generations: true,
         requires_revision: true,
         fields: FieldTable::CUSTOM,
+        hooks: custom::HOOKS,
         ..Strategy::BUILTIN
     };
 
@@ -262,6 +312,7 @@ impl Strategy {
 
 impl Hooks {
     const NONE: Hooks = Hooks {
+        decode: |_| {},
         prepare: |_| {},
         prepare_status: |_, _, _| {},
         prepare_create: None,
@@ -270,6 +321,7 @@ impl Hooks {
         warn: None,
         validate: |_| Vec::new(),
         prepare_update: |_, _, _| {},
+        set_times: None,
         validate_update: |_, _, _| Vec::new(),
         is_held: |_| false,
         grace_period: |_, _, _| GracePeriod::None,
@@ -291,17 +343,21 @@ impl Hooks {
         let check = match part {
             Part::Main => self.check,
             Part::Status => self.check_status,
-            Part::Finalize | Part::Binding | Part::All => return errors,
+            _ => return errors,
         };
         errors.extend(value_errors(check, old, new));
         errors
     }
 }
 
-/// Returns the errors of [`Hooks::check`] or [`Hooks::check_status`], without those that the old object has too.
+/// Returns the errors in the values of an object, without those that the old object has too.
 ///
 /// A direct call can store an invalid object. A client can still change it, if the change itself is valid.
-fn value_errors(check: Check, old: Option<&Object>, new: &Object) -> Vec<FieldError> {
+fn value_errors(
+    check: impl Fn(&Object, Option<&Object>, &mut Report),
+    old: Option<&Object>,
+    new: &Object,
+) -> Vec<FieldError> {
     let check = |old, new| {
         let mut report = Report::default();
         check(new, old, &mut report);

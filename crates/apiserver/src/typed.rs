@@ -17,6 +17,7 @@ mod trail;
 mod literal;
 mod reader;
 mod presence;
+mod owner_order;
 mod go_order;
 mod defaults;
 
@@ -26,7 +27,7 @@ use serde_json::{Value, json};
 use crate::field_validation::Complaints;
 
 pub(crate) use defaults::{is_external, set_defaults};
-pub(crate) use go_order::Ordered;
+pub(crate) use go_order::{FIELDS_V1, Ordered};
 pub(crate) use presence::{complete, complete_metadata};
 pub(crate) use trail::Fault;
 pub(crate) use value_type::{MergeStrategy, Structure, ValueType};

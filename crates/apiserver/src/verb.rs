@@ -8,6 +8,7 @@
 //! The `serve` module checks access and applies faults. This module does not.
 
 mod admission;
+pub(crate) mod apply;
 pub(crate) mod binding;
 pub(crate) mod create;
 pub(crate) mod definition;
@@ -15,13 +16,16 @@ pub(crate) mod delete;
 pub(crate) mod delete_object;
 pub(crate) mod discovery;
 mod document;
+mod eviction;
 pub(crate) mod garbage_collection;
 pub(crate) mod get;
 pub(crate) mod list;
+mod log;
 mod metrics;
 pub(crate) mod namespace;
 pub(crate) mod namespace_content;
 pub(crate) mod openapi;
+mod ownership;
 pub(crate) mod patch;
 mod put;
 pub(crate) mod scale;
@@ -29,6 +33,7 @@ mod sent;
 mod service_address;
 mod show;
 mod signing_request;
+mod subresource;
 mod token_request;
 pub(crate) mod update;
 pub(crate) mod watch;
@@ -40,23 +45,24 @@ use http::{HeaderMap, StatusCode};
 use serde_json::json;
 
 use crate::access::User;
+use crate::access::approval::Approver;
 use crate::access::escalation::RbacWrite;
 use crate::access::review::{Reviewing, review};
 use crate::body_limit::Received;
 use crate::field_validation::Warnings;
-use crate::kinds::Subresource;
 use crate::long_write::{FollowUp, LongWrite};
 use crate::negotiate::{Content, Encoding};
 use crate::object::Object;
 use crate::protobuf;
 use crate::reply::Reply;
 use crate::request_log::LoggedRequest;
-use crate::route::{Destination, ListOptions, Query, Target, Verb};
-use crate::shared::Shared;
+use crate::route::{Destination, ListOptions, Query, Target, Verb, WriteOptions};
+use crate::shared::{ManagedFields, Shared};
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 use crate::strategy::Part;
 
+use apply::Applied;
 use definition::Definitions;
 use delete_object::Deleted;
 use garbage_collection::Collecting;
@@ -64,7 +70,7 @@ use list::{ListCall, Page};
 use namespace::Emptying;
 use patch::Rigour;
 use watch::WatchCall;
-use write::{How, Subject};
+use write::{How, Subject, Tracking};
 
 /// One parsed request whose access has been checked and whose body has been read.
 pub(crate) struct Call {
@@ -108,7 +114,9 @@ impl Call {
                 let answer = self.answer_resource(target).await;
                 // The deletion of a collection can fail after it has removed objects.
                 let is_deletion = matches!(self.verb, Verb::Delete | Verb::DeleteCollection);
-                if is_deletion || (answer.is_ok() && self.verb != Verb::Create) {
+                // An eviction is a POST that deletes.
+                let creates = self.verb == Verb::Create && target.subresource.is_none();
+                if is_deletion || (answer.is_ok() && !creates) {
                     // Both values exist before the first await: a drop completes both.
                     let definitions = self.follow_definition(target);
                     let emptied = self.continue_deletion(target).run().await;
@@ -199,63 +207,20 @@ impl Call {
             Verb::Create => self.create(target),
             Verb::Update => {
                 let how = self.how(Part::Main)?;
-                let object = self.sent(&target.resource)?;
                 let subject = Self::subject(target)?;
+                let object = self.sent_update(subject)?;
                 let may_create = || self.shared.gate.admit_create(&self.user, target);
                 let (entry, is_new) = put::put(&self.shared, subject, &object, how, may_create)?;
-                let code = if is_new {
-                    StatusCode::CREATED
-                } else {
-                    StatusCode::OK
-                };
-                self.show(target, code, &entry)
+                self.show(target, written(is_new), &entry)
             }
             Verb::Patch => {
-                let entry = self.patch(target, Part::Main)?;
-                self.show(target, StatusCode::OK, &entry)
+                let (entry, is_new) = self.patch(target, Part::Main)?;
+                self.show(target, written(is_new), &entry)
             }
             Verb::Delete => self.delete(target),
             Verb::DeleteCollection => self.delete_collection(target).await,
             Verb::Other => Err(ApiError::method_not_allowed()),
         }
-    }
-
-    fn answer_subresource(&self, target: &Target, name: &str) -> Result<Reply, ApiError> {
-        let kind = &target.resource.kind;
-        let served = kind.subresources.iter().find(|sub| sub.name == name);
-        let served = served.ok_or_else(|| match &target.name {
-            Some(object) if kind.custom => ApiError::not_found(kind, object),
-            _ => ApiError::no_such_path(),
-        })?;
-        let verb = self.verb.as_str();
-        if !served.verbs.iter().any(|known| known == verb) {
-            return Err(ApiError::method_not_allowed());
-        }
-        self.selected(target)?;
-        target.check_name(self.verb)?;
-        let entry = match (name, self.verb) {
-            ("status", Verb::Get) => Self::subject(target)?.read(&self.shared)?.0,
-            ("status", Verb::Update) => self.update(target, Part::Status)?,
-            ("status", Verb::Patch) => self.patch(target, Part::Status)?,
-            ("finalize", Verb::Update) => self.update(target, Part::Finalize)?,
-            ("binding", Verb::Create) => {
-                let sent = self.sent_to(served)?;
-                return self.bind(target, Self::subject(target)?, &sent);
-            }
-            ("token", Verb::Create) if kind.is_builtin("serviceaccounts") => {
-                return self.request_token(target, served);
-            }
-            ("scale", Verb::Get | Verb::Update | Verb::Patch) => return self.scale(target, served),
-            _ => {
-                Self::subject(target)?.read(&self.shared)?;
-                let message = format!(
-                    "the subresource {name} of {} is not served by this server",
-                    kind.group_resource()
-                );
-                return Err(ApiError::new(501, "NotImplemented", message));
-            }
-        };
-        self.show(target, StatusCode::OK, &entry)
     }
 
     async fn page(&self, target: &Target) -> Result<Page, ApiError> {
@@ -319,39 +284,29 @@ impl Call {
 
     fn update(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
         let how = self.how(part)?;
-        let object = self.sent(&target.resource)?;
+        let object = self.sent_update(Self::subject(target)?)?;
         update::update(&self.shared, Self::subject(target)?, &object, how)
     }
 
-    fn patch(&self, target: &Target, part: Part) -> Result<Arc<Entry>, ApiError> {
-        let body = self.patch_body()?;
+    /// Patches or applies. Returns whether the object was created.
+    fn patch(&self, target: &Target, part: Part) -> Result<(Arc<Entry>, bool), ApiError> {
+        let subject = Self::subject(target)?;
+        if self.is_apply() {
+            let how = self.how(part)?;
+            let applied = Applied::parse(&self.body)?;
+            let may_create = || self.shared.gate.admit_create(&self.user, target);
+            let options = self.apply_options();
+            return apply::apply(&self.shared, subject, (&applied, options), how, may_create);
+        }
+        let body = self.patch_body(&target.resource.kind)?;
         let how = self.how(part)?;
         let rigour = Rigour {
             duplicates: body.duplicates(&self.body),
             directive: self.directive(),
             warnings: &self.warnings,
         };
-        let subject = Self::subject(target)?;
-        patch::patch(&self.shared, subject, &body, how, Some(&rigour))
-    }
-
-    fn scale(&self, target: &Target, served: &Subresource) -> Result<Reply, ApiError> {
-        let subject = Self::subject(target)?;
-        let scale = match self.verb {
-            Verb::Get => scale::read(&self.shared, subject)?,
-            Verb::Patch => {
-                let body = self.patch_body()?;
-                scale::patch(&self.shared, subject, &body, self.how(Part::Main)?)?
-            }
-            _ => {
-                let how = self.how(Part::Main)?;
-                scale::update(&self.shared, subject, &self.sent_to(served)?, how)?
-            }
-        };
-        let mut reply = self.show_document(target, StatusCode::OK, &scale)?;
-        let revision = scale["metadata"]["resourceVersion"].as_str();
-        reply.revision = revision.and_then(|revision| revision.parse().ok());
-        Ok(reply)
+        let patched = patch::patch(&self.shared, subject, &body, how, Some(&rigour))?;
+        Ok((patched, false))
     }
 
     fn delete(&self, target: &Target) -> Result<Reply, ApiError> {
@@ -429,15 +384,28 @@ impl Call {
     /// Returns a 422 error if a query option is invalid.
     fn how(&self, part: Part) -> Result<How<'_>, ApiError> {
         let dry_run = self.query.dry_run(match self.verb {
-            Verb::Update => "UpdateOptions",
-            Verb::Patch => "PatchOptions",
-            _ => "CreateOptions",
+            Verb::Update => WriteOptions::Update,
+            Verb::Patch if self.is_apply() => WriteOptions::Apply,
+            Verb::Patch => WriteOptions::Patch,
+            _ => WriteOptions::Create,
         })?;
+        let tracking = match self.shared.settings.managed_fields {
+            ManagedFields::OfAllWrites => Tracking::By(self.manager()),
+            ManagedFields::OfApplies => Tracking::Off,
+        };
         let target = self.destination.target();
         let rbac = target.and_then(|target| RbacWrite::new(&self.shared.gate, &self.user, target));
+        let approver = target.filter(|_| part == Part::Approval);
+        let approver = approver.map(|target| Approver {
+            gate: &self.shared.gate,
+            user: &self.user,
+            kind: &target.resource.kind,
+        });
         Ok(How {
             warnings: Some(&self.warnings),
+            tracking,
             rbac,
+            approver,
             ..How::request(part, dry_run)
         })
     }
@@ -454,6 +422,15 @@ impl Call {
             namespace: target.namespace.as_deref(),
             name: name.ok_or_else(ApiError::method_not_allowed)?,
         })
+    }
+}
+
+/// Returns the status of the response to a successful write.
+fn written(is_new: bool) -> StatusCode {
+    if is_new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
     }
 }
 

@@ -279,14 +279,10 @@ impl Rbac {
                 }
             }
         }
-        let mut rules: Vec<PolicyRule> = Vec::new();
         let plain = selected.into_iter().filter(|(_, is_plain)| *is_plain);
-        for rule in plain.flat_map(|(name, _)| self.cluster_roles[name].rules.iter()) {
-            if !rules.contains(rule) {
-                rules.push(rule.clone());
-            }
-        }
-        rules.into()
+        let rules = plain.flat_map(|(name, _)| self.cluster_roles[name].rules.iter());
+        let mut seen = BTreeSet::new();
+        rules.filter(|rule| seen.insert(*rule)).cloned().collect()
     }
 
     /// Returns all rules of a user in a namespace, and the errors of bindings to missing roles.

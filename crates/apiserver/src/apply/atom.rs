@@ -1,8 +1,11 @@
 //! Defines the types by which values are merged: which lists and objects have one owner, and what identifies an item.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::schema::Schema;
+use crate::typed::ValueType;
 
 /// The type of a value. A copy costs nothing, and no method allocates memory.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +16,8 @@ pub(crate) enum Type<'a> {
     Untyped,
     /// A type of Kubernetes itself.
     Fixed(&'static Fixed),
+    /// A part of a built-in kind.
+    Builtin(ValueType),
     /// A node of the schema of a custom kind.
     Structural(Node<'a>),
 }
@@ -86,6 +91,8 @@ pub(super) enum Identity<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Keys<'a> {
     Owned(&'a [String]),
+    /// The names, separated by commas.
+    Joined(&'static str),
     Fixed(&'static [&'static str]),
 }
 
@@ -103,6 +110,7 @@ pub(super) struct Map<'a> {
 pub(super) enum Fields<'a> {
     None,
     Fixed(&'static [(&'static str, Fixed)]),
+    Builtin(ValueType),
     Structural(Node<'a>),
 }
 
@@ -132,6 +140,7 @@ impl<'a> Type<'a> {
             Type::Deduced => Atom::of_any(Type::Deduced, false),
             Type::Untyped => Atom::of_any(Type::Untyped, true),
             Type::Fixed(fixed) => fixed.atom(),
+            Type::Builtin(value_type) => value_type.atom(),
             Type::Structural(node) => node.atom(),
         }
     }
@@ -195,6 +204,7 @@ impl<'a> Map<'a> {
         match self.fields {
             Fields::None => None,
             Fields::Fixed(fields) => fixed_field(fields, name).map(Type::Fixed),
+            Fields::Builtin(value_type) => value_type.member(name).map(Type::Builtin),
             Fields::Structural(node) => node.field(name),
         }
     }
@@ -205,11 +215,12 @@ impl<'a> Map<'a> {
     }
 
     /// Returns the default of a field.
-    pub(super) fn default(&self, name: &str) -> Option<&'a Value> {
+    pub(super) fn default(&self, name: &str) -> Option<Cow<'a, Value>> {
         match self.fields {
             Fields::None => None,
-            Fields::Fixed(fields) => fixed_field(fields, name)?.default(),
-            Fields::Structural(node) => node.default_of(name),
+            Fields::Fixed(fields) => fixed_field(fields, name)?.default().map(Cow::Borrowed),
+            Fields::Builtin(value_type) => value_type.key_default(name).map(Cow::Owned),
+            Fields::Structural(node) => node.default_of(name).map(Cow::Borrowed),
         }
     }
 
@@ -234,21 +245,14 @@ fn fixed_field(fields: &'static [(&'static str, Fixed)], name: &str) -> Option<&
 // === impl Keys ===
 
 impl<'a> Keys<'a> {
-    pub(super) fn len(self) -> usize {
-        match self {
-            Keys::Owned(names) => names.len(),
-            Keys::Fixed(names) => names.len(),
-        }
-    }
-
-    pub(super) fn get(self, at: usize) -> &'a str {
-        match self {
-            Keys::Owned(names) => &names[at],
-            Keys::Fixed(names) => names[at],
-        }
-    }
-
     pub(super) fn iter(self) -> impl Iterator<Item = &'a str> {
-        (0..self.len()).map(move |at| self.get(at))
+        let (owned, joined, fixed) = match self {
+            Keys::Owned(names) => (names, None, [].as_slice()),
+            Keys::Joined(names) => ([].as_slice(), Some(names), [].as_slice()),
+            Keys::Fixed(names) => ([].as_slice(), None, names),
+        };
+        let joined = joined.into_iter().flat_map(|names| names.split(','));
+        let owned = owned.iter().map(String::as_str);
+        owned.chain(joined).chain(fixed.iter().copied())
     }
 }

@@ -420,7 +420,7 @@ fn merge_oldest_updaters(managed: &mut Managed) {
 }
 
 /// Returns the kind of an object as Go shows it, such as `apps/v1, Kind=Deployment`.
-fn kind_text(object: &Value) -> String {
+pub(crate) fn kind_text(object: &Value) -> String {
     let text = |name: &str| {
         let text = object.get(name).and_then(Value::as_str);
         text.unwrap_or_default()
@@ -431,7 +431,7 @@ fn kind_text(object: &Value) -> String {
 }
 
 /// Returns the name and the kind of an object, as messages show it.
-fn object_text(object: &Value) -> String {
+pub(crate) fn object_text(object: &Value) -> String {
     let text = |name: &str| {
         let metadata = object.get("metadata");
         let text = metadata

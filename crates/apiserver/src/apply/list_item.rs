@@ -1,5 +1,7 @@
 //! Identifies the items of lists.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::atom::{Identity, Keys, List};
@@ -31,15 +33,15 @@ impl List<'_> {
                 return Err("associative list with keys may not have non-map elements".to_owned());
             }
         };
-        let mut values: Vec<(Box<str>, Value)> = Vec::with_capacity(keys.len());
+        let mut values: Vec<(Box<str>, Value)> = Vec::new();
         for key in keys.iter() {
             let value = match members.get(key) {
-                Some(value) => Some(value),
+                Some(value) => Some(Cow::Borrowed(value)),
                 None => self.default_of(key)?,
             };
             // An item without the key is another item than one with any value of it.
             if let Some(value) = value {
-                values.push((key.into(), value.clone()));
+                values.push((key.into(), value.into_owned()));
             }
         }
         if values.is_empty() {
@@ -53,7 +55,7 @@ impl List<'_> {
         Ok(PathElement::key(values))
     }
 
-    fn default_of(&self, key: &str) -> Result<Option<&Value>, String> {
+    fn default_of(&self, key: &str) -> Result<Option<Cow<'_, Value>>, String> {
         match self.item.atom().map {
             Some(map) => Ok(map.default(key).filter(|_| !planted::has(Bug::KeyDefaults))),
             None => Err(format!(

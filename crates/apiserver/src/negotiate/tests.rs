@@ -3,8 +3,8 @@
 use http::{HeaderMap, HeaderValue, header};
 
 use super::{
-    Content, Encoding, Format, IncludeObject, Representation, Route, aggregated_discovery_in,
-    content_type, document_in, errors_in, negotiate,
+    Content, Encoding, Format, Forms, IncludeObject, Representation, Route,
+    aggregated_discovery_in, content_type, document_in, errors_in, negotiate,
 };
 use crate::kinds::{Kind, Kinds, Scope};
 use crate::route::Query;
@@ -21,7 +21,14 @@ const METADATA: &str =
     "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 fn format(accept: &str, content: Content, kind: &Kind) -> Result<Format, ApiError> {
-    let selected = negotiate(&accepting(accept), content != Content::Object, kind)?;
+    let selected = negotiate(
+        &accepting(accept),
+        Forms {
+            streams: content != Content::Object,
+            tables: true,
+        },
+        kind,
+    )?;
     selected.format(&Query::default(), content, kind)
 }
 

@@ -23,6 +23,26 @@ const FIELD_MANAGER_MAX: usize = 128;
 /// Valid values of the query parameter `fieldValidation`; empty means absent.
 const FIELD_VALIDATIONS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
 
+/// Kubernetes' type for the query options of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteOptions {
+    Create,
+    Update,
+    Patch,
+    /// `PatchOptions` of a server-side apply.
+    Apply,
+}
+
+impl WriteOptions {
+    fn type_name(self) -> &'static str {
+        match self {
+            WriteOptions::Create => "CreateOptions",
+            WriteOptions::Update => "UpdateOptions",
+            WriteOptions::Patch | WriteOptions::Apply => "PatchOptions",
+        }
+    }
+}
+
 /// The decoded query parameters of a request, in the order of the URL.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query {
@@ -141,20 +161,38 @@ impl Query {
         ))
     }
 
+    /// Returns the name under which a client owns fields: `fieldManager`, or the start of its user agent.
+    pub(crate) fn manager<'a>(&'a self, user_agent: &'a str) -> &'a str {
+        let named = self.text("fieldManager");
+        if let Some(name) = named.filter(|name| !name.is_empty()) {
+            return name;
+        }
+        let product = user_agent.split(['/', '\t']).next().unwrap_or_default();
+        let mut end = product.len().min(FIELD_MANAGER_MAX);
+        while !product.is_char_boundary(end) {
+            end -= 1;
+        }
+        &product[..end]
+    }
+
     /// Validates the query options of a write, and returns whether the write is a dry run.
-    ///
-    /// `options` is the name of Kubernetes' type for these options, such as `PatchOptions`.
     ///
     /// # Errors
     ///
     /// Returns a 422 error with one cause per invalid option.
-    pub(crate) fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
+    pub(crate) fn dry_run(&self, options: WriteOptions) -> Result<bool, ApiError> {
         let mut errors = Vec::new();
-        if options == "PatchOptions" && self.flag("force").is_some() {
+        let manager = self.text("fieldManager").unwrap_or_default();
+        if options == WriteOptions::Patch && self.flag("force").is_some() {
             let why = "may not be specified for non-apply patch";
             errors.push(FieldError::forbidden("force", why));
         }
-        let manager = self.text("fieldManager").unwrap_or_default();
+        if options == WriteOptions::Apply && manager.is_empty() {
+            errors.push(FieldError::required(
+                "fieldManager",
+                "is required for apply patch",
+            ));
+        }
         if manager.len() > FIELD_MANAGER_MAX {
             errors.push(FieldError::too_long("fieldManager", FIELD_MANAGER_MAX));
         }
@@ -181,7 +219,7 @@ impl Query {
         if errors.is_empty() {
             return Ok(stages.contains(&"All"));
         }
-        Err(ApiError::invalid_options(options, &errors))
+        Err(ApiError::invalid_options(options.type_name(), &errors))
     }
 
     /// Returns the query parameters as the JSON of a `DeleteOptions` request body.

@@ -89,6 +89,10 @@ impl Model {
         }
     }
 
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
     /// Prepares an object from a request: removes unknown members and nulls, and sets defaults.
     ///
     /// Returns the paths of at most 100 removed members, such as `spec.unknown`.

@@ -78,7 +78,7 @@ impl Schema {
     /// # Errors
     ///
     /// Returns an error if the defaults are too large. The object then has only some of its defaults.
-    pub(super) fn set_defaults(
+    pub(crate) fn set_defaults(
         &self,
         object: &mut Map<String, Value>,
     ) -> Result<(), TooManyDefaults> {

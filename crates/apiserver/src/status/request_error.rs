@@ -22,6 +22,13 @@ impl ApiError {
         ApiError::new(405, "MethodNotAllowed", message).about_nothing()
     }
 
+    /// Returns the 400 error for a body in another namespace than that of the path.
+    pub(crate) fn other_namespace() -> ApiError {
+        ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )
+    }
+
     /// Returns the 406 error for a request that accepts none of the `available` media types.
     pub(crate) fn not_acceptable(available: &str) -> ApiError {
         let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");

@@ -1,8 +1,8 @@
 //! Validates the containers of a pod.
 //!
-//! Guarantees: the errors and their order are those of `pkg/apis/core/validation` in Kubernetes. Not checked: the rules of
-//! huge pages, restart policies of containers, ephemeral containers, volume devices, recursive read-only mounts, resource
-//! claims and resize policies.
+//! Guarantees: the errors and their order are those of `pkg/apis/core/validation` in Kubernetes. Not checked:
+//! the rules of huge pages, restart policies of containers, volume devices, recursive read-only mounts and
+//! resource claims.
 
 use std::collections::BTreeSet;
 
@@ -28,6 +28,7 @@ pub(super) struct PodContext<'a> {
     pub(super) grace: Option<i64>,
     /// Whether the users in the pod are those of the host.
     pub(super) uses_host_users: bool,
+    pub(super) restart_policy: &'a str,
 }
 
 /// Checks the `containers` of a pod.
@@ -92,6 +93,13 @@ pub(super) fn check_init_containers(
                 handler.forbidden(report, why);
             }
         }
+        for policy in container.at("resizePolicy").items() {
+            let restart = policy.at("restartPolicy");
+            if restart.is("RestartContainer") {
+                let why = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+                restart.invalid(report, why);
+            }
+        }
     }
 }
 
@@ -117,7 +125,12 @@ fn check_host_ports(ports: &Field<'_, '_>, known: &mut BTreeSet<String>, report:
     }
 }
 
-fn check_container(container: &Field<'_, '_>, pod: &PodContext<'_>, report: &mut Report) {
+/// Checks what all types of containers have in common.
+pub(super) fn check_container(
+    container: &Field<'_, '_>,
+    pod: &PodContext<'_>,
+    report: &mut Report,
+) {
     let (name, image) = (container.at("name"), container.at("image"));
     if name.is_empty() {
         name.required(report);
@@ -136,6 +149,7 @@ fn check_container(container: &Field<'_, '_>, pod: &PodContext<'_>, report: &mut
     let policy = container.at("imagePullPolicy");
     policy.check_required_one_of(report, &["Always", "IfNotPresent", "Never"]);
     check_resources(&container.at("resources"), report);
+    check_resize_policy(&container.at("resizePolicy"), pod.restart_policy, report);
     check_container_security(container, pod.uses_host_users, report);
 }
 
@@ -208,6 +222,27 @@ fn check_mounts(container: &Field<'_, '_>, volumes: &BTreeSet<&str>, report: &mu
                     "Bidirectional mount propagation is available only to privileged containers";
                 report.forbidden(&at, why);
             }
+        }
+    }
+}
+
+/// Checks what a container does when its resources change. The paths are those of the list, as in Kubernetes.
+fn check_resize_policy(policies: &Field<'_, '_>, restart_policy: &str, report: &mut Report) {
+    let mut names = BTreeSet::new();
+    let check = |field: Field<'_, '_>, supported: &[&str], report: &mut Report| {
+        let path = policies.path;
+        Field { path, ..field }.check_required_one_of(report, supported);
+    };
+    for policy in policies.items() {
+        let (name, restart) = (policy.at("resourceName"), policy.at("restartPolicy"));
+        if !names.insert(name.text()) {
+            report.duplicate(&policy.path, Quoted(name.text()));
+        }
+        check(name, &["cpu", "memory"], report);
+        check(restart, &["NotRequired", "RestartContainer"], report);
+        if restart_policy == "Never" && !restart.is("NotRequired") {
+            let why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+            report.invalid(&policies.path, Quoted(restart.text()), why);
         }
     }
 }

@@ -2,14 +2,46 @@
 //!
 //! Guarantees: the errors and their order are those of Kubernetes' `customResourceStrategy`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
-use super::Part;
+use super::{Hooks, Part};
 use crate::kinds::{Kind, ScalePaths};
 use crate::object::Object;
-use crate::quote::go_text;
+use crate::quote::{Quoted, go_text};
 use crate::schema::Model;
 use crate::status::FieldError;
+
+pub(super) const HOOKS: Hooks = Hooks {
+    warn: Some(warn),
+    ..Hooks::NONE
+};
+
+/// The finalizers of Kubernetes itself, which have no domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
+
+/// Adds a warning about each new finalizer without a domain.
+fn warn(new: &Object, old: Option<&Object>, warnings: &mut Vec<String>) {
+    let known = old.map(Object::finalizers).unwrap_or_default();
+    let added: BTreeSet<&str> = new.finalizers().into_iter().collect();
+    let is_bare = |name: &&str| !name.contains('/') && !STANDARD_FINALIZERS.contains(name);
+    for name in added
+        .into_iter()
+        .filter(|name| !known.contains(name))
+        .filter(is_bare)
+    {
+        let path = if name.contains('.') {
+            " including a path (/)"
+        } else {
+            ""
+        };
+        warnings.push(format!(
+            "metadata.finalizers: {}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers",
+            Quoted(name)
+        ));
+    }
+}
 
 /// Returns the errors of a new object.
 pub(crate) fn validate(kind: &Kind, model: Option<&Model>, new: &Object) -> Vec<FieldError> {

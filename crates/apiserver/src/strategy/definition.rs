@@ -56,7 +56,7 @@ pub(crate) use approval::set_approval;
 pub(super) use ca_bundle::key_pair_fault;
 
 pub(super) const HOOKS: Hooks = Hooks {
-    prepare: complete,
+    decode: complete,
     prepare_status,
     validate,
     prepare_update: keep,

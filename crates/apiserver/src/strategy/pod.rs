@@ -14,32 +14,77 @@ use super::field::Field;
 use super::pod_change::check_pod_change;
 use super::pod_spec::{Place, check_pod_spec};
 use super::report::Report;
-use super::{Grace, GracePeriod, Hooks, Part, warnings};
+use super::{
+    Grace, GracePeriod, Hooks, Part, RESET_METADATA, ephemeral_container, quality_of_service,
+    resize, value_errors, warnings,
+};
 use crate::object::Object;
+use crate::status::FieldError;
 
 pub(super) const HOOKS: Hooks = Hooks {
     prepare_status,
     check,
     warn: Some(warnings::of_pod),
     prepare_update,
+    validate_update,
     grace_period,
     ..Hooks::NONE
 };
 
+/// The annotation of a pod that represents a static pod of a kubelet.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
 /// Default grace period of a pod in seconds: Kubernetes' `DefaultTerminationGracePeriodSeconds`.
 const GRACE_SECONDS: i64 = 30;
 
-/// Names of the compute resources that determine a pod's QoS class.
-const COMPUTE: [&str; 2] = ["cpu", "memory"];
-
 fn check(pod: &Object, old: Option<&Object>, report: &mut Report) {
     let spec = Field::of(pod, "spec");
-    check_pod_spec(&spec, Place::Pod, report);
-    check_only_in_pods(&spec, report);
+    check_values(&spec, report);
     match old {
         Some(old) => check_pod_change(&spec, &Field::of(old, "spec"), report),
         None => check_new_spec(&spec, report),
     }
+}
+
+/// Checks the `spec` without its change.
+fn check_values(spec: &Field<'_, '_>, report: &mut Report) {
+    check_pod_spec(spec, Place::Pod, report);
+    check_only_in_pods(spec, report);
+}
+
+/// Returns the errors of a write of a subresource that changes the `spec`.
+fn validate_update(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {
+    let check_change = match part {
+        Part::EphemeralContainers => ephemeral_container::check_change,
+        Part::Resize => resize::check_change,
+        _ => return Vec::new(),
+    };
+    if let Some(error) = refused(old, part) {
+        return vec![error];
+    }
+    let check = |pod: &Object, _: Option<&Object>, report: &mut Report| {
+        check_values(&Field::of(pod, "spec"), report);
+    };
+    let mut errors = value_errors(check, Some(old), new);
+    let mut report = Report::default();
+    check_change(new, old, &mut report);
+    errors.extend(report.into_errors());
+    errors
+}
+
+/// Returns the error about a pod that has no such subresource.
+fn refused(pod: &Object, part: Part) -> Option<FieldError> {
+    let annotations = pod.meta("annotations");
+    let is_static = annotations.is_some_and(|all| !all[MIRROR].is_null());
+    let is_windows = pod.part("spec")["os"]["name"] == "windows";
+    let why = match part {
+        Part::EphemeralContainers if is_static => "static pods do not support ephemeral containers",
+        Part::Resize if is_static => "static pods cannot be resized",
+        Part::Resize if is_windows => "windows pods cannot be resized",
+        _ => return None,
+    };
+    // Kubernetes writes a path of one empty name so.
+    Some(FieldError::forbidden("[]", why))
 }
 
 /// Checks what is valid in a template, but not in a pod.
@@ -68,7 +113,7 @@ fn check_new_spec(spec: &Field<'_, '_>, report: &mut Report) {
 }
 
 fn prepare_status(status: &mut Value, pod: &Object, now: &str) {
-    status["qosClass"] = json!(quality_of_service(pod));
+    status["qosClass"] = json!(quality_of_service::of(pod));
     // Kubernetes drops all other conditions of a new pod.
     if !Field::of(pod, "spec").at("schedulingGates").is_empty() {
         status["conditions"] = json!([{
@@ -82,13 +127,37 @@ fn prepare_status(status: &mut Value, pod: &Object, now: &str) {
     }
 }
 
+fn prepare_update(new: &mut Object, old: &Object, part: Part) {
+    match part {
+        Part::Status => keep_omitted(new, old),
+        Part::EphemeralContainers => {
+            let spec = ephemeral_container::changed(&old.part("spec"), &new.part("spec"));
+            keep_all_but_spec(new, old);
+            new.set("spec", Some(spec));
+        }
+        // Another number of containers is an error.
+        Part::Resize => {
+            if let Some(spec) = resize::changed(&old.part("spec"), &new.part("spec")) {
+                keep_all_but_spec(new, old);
+                new.set("spec", Some(spec));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Reverts the changes that a write of a subresource which changes the `spec` can't make.
+fn keep_all_but_spec(new: &mut Object, old: &Object) {
+    new.set("status", old.get("status").cloned());
+    for member in RESET_METADATA {
+        new.set_meta(member, old.meta(member).cloned());
+    }
+}
+
 /// Keeps the stored QoS class and observed generations if an update of the status omits them.
 ///
 /// Old kubelets send such updates.
-fn prepare_update(new: &mut Object, old: &Object, part: Part) {
-    if part != Part::Status {
-        return;
-    }
+fn keep_omitted(new: &mut Object, old: &Object) {
     let Some(stored) = old.get("status").filter(|status| status.is_object()) else {
         return;
     };
@@ -164,27 +233,4 @@ fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod
         seconds,
         until: until(now, seconds),
     })
-}
-
-/// Returns the QoS class of a pod.
-fn quality_of_service(pod: &Object) -> &'static str {
-    let spec = pod.get("spec").unwrap_or(&Value::Null);
-    let containers = ["initContainers", "containers"]
-        .into_iter()
-        .filter_map(|list| spec[list].as_array())
-        .flatten();
-    let (mut asks, mut guaranteed) = (false, true);
-    for container in containers {
-        let resources = &container["resources"];
-        for name in COMPUTE {
-            let (limit, request) = (&resources["limits"][name], &resources["requests"][name]);
-            asks |= !limit.is_null() || !request.is_null();
-            guaranteed &= !limit.is_null() && (request.is_null() || request == limit);
-        }
-    }
-    match (asks, guaranteed) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
-    }
 }

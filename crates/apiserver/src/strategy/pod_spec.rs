@@ -5,6 +5,7 @@
 //! and features that are off by default.
 
 use super::container::{PodContext, check_containers, check_init_containers};
+use super::ephemeral_container::check_ephemeral_containers;
 use super::field::Field;
 use super::labels::check_labels;
 use super::report::Report;
@@ -45,9 +46,11 @@ pub(super) fn check_pod_spec(spec: &Field<'_, '_>, place: Place, report: &mut Re
         volumes: &volumes,
         grace: spec.at("terminationGracePeriodSeconds").value.as_i64(),
         uses_host_users: *spec.at("hostUsers").value != false,
+        restart_policy: spec.at("restartPolicy").text(),
     };
     check_containers(&containers, &pod, report);
     check_init_containers((&containers, &init_containers), &pod, report);
+    check_ephemeral_containers(spec, &pod, report);
     check_host_network(spec, place, report);
     let policies = ["Always", "OnFailure", "Never"];
     spec.at("restartPolicy")

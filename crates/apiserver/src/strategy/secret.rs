@@ -16,7 +16,7 @@ use crate::object::{Object, json_type};
 use crate::status::FieldError;
 
 pub(super) const HOOKS: Hooks = Hooks {
-    prepare,
+    decode,
     validate,
     validate_update,
     warn: Some(warn),
@@ -26,7 +26,7 @@ pub(super) const HOOKS: Hooks = Hooks {
 /// Annotation of a token with the name of its service account.
 const SERVICE_ACCOUNT: &str = "kubernetes.io/service-account.name";
 
-fn prepare(secret: &mut Object) {
+fn decode(secret: &mut Object) {
     if secret.get("type").is_none_or(|it| it.is_null() || it == "") {
         secret.set("type", Some(json!("Opaque")));
     }

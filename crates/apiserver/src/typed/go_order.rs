@@ -11,6 +11,7 @@ use kube_informer_protobuf::{Container, Field, Form, MessageId, Messages, Type};
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::owner_order;
 use super::value_type::{ValueType, either, message};
 
 /// The members of the documents that have no message in the table, in the order of Go's structs: `Table`, its
@@ -47,6 +48,9 @@ const OF_DOCUMENTS: [&str; 29] = [
     "platform",
 ];
 
+/// The type of the fields of an owner, `fieldsV1`.
+pub(crate) const FIELDS_V1: &str = "k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1";
+
 /// A value that serializes as Go writes it.
 #[derive(Clone, Copy)]
 pub(crate) struct Ordered<'a> {
@@ -61,6 +65,8 @@ enum Shape {
     Sorted,
     /// That of [`OF_DOCUMENTS`], on each level.
     Document,
+    /// The order of paths, on each level.
+    Owners,
     Field(Container, MessageId),
 }
 
@@ -129,6 +135,15 @@ impl Serialize for Ordered<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let below = |value, shape| Ordered { value, shape };
         let (container, id) = match self.shape {
+            Shape::Owners => match self.value {
+                Value::Object(members) => {
+                    let members = owner_order::sorted(members).into_iter();
+                    return serializer.collect_map(
+                        members.map(|(name, value)| (name, below(value, Shape::Owners))),
+                    );
+                }
+                other => return other.serialize(serializer),
+            },
             Shape::Sorted => return self.value.serialize(serializer),
             Shape::Document => match self.value {
                 Value::Array(items) => {
@@ -172,6 +187,7 @@ impl Serialize for Ordered<'_> {
 impl Shape {
     fn of(field: &Field) -> Shape {
         match field.value {
+            Type::Message(id) if message(id).name == FIELDS_V1 => Shape::Owners,
             Type::Message(id) => Shape::Field(field.container, id),
             _ => Shape::Sorted,
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::update::{change, check_uid};
-use super::write::{How, Subject};
+use super::write::{How, Subject, Tracking};
 use crate::object::Object;
 use crate::reply::Reply;
 use crate::route::Target;
@@ -26,7 +26,11 @@ impl Call {
         subject: Subject<'_>,
         binding: &Value,
     ) -> Result<Reply, ApiError> {
-        let how = self.how(Part::Binding)?;
+        // As in Kubernetes, the fields that a binding sets have no owner.
+        let how = How {
+            tracking: Tracking::Off,
+            ..self.how(Part::Binding)?
+        };
         let entry = bind(&self.shared, subject, binding, how)?;
         let status = Reply::success(StatusCode::CREATED, None);
         let mut reply = self.show_document(target, StatusCode::CREATED, &status)?;

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::admission::admit;
 use super::namespace_content;
+use super::ownership::track_new;
 use super::service_address;
 use super::write::{How, Origin};
 use crate::object::Object;
@@ -44,6 +45,8 @@ pub(crate) fn create(
     let mut object = object;
     let namespace = settle_namespace(resource, namespace, &mut object, how)?;
     let place = namespace.as_deref();
+    (resource.strategy.hooks.decode)(&mut object);
+    track_new(shared, resource, &mut object, how);
     // Kubernetes reports a deleted definition and a missing namespace before invalid fields.
     let mut state = shared.lock();
     check_definition(shared, &state, resource, &object)?;
@@ -93,12 +96,13 @@ pub(crate) fn create(
         )));
     }
     let revision = state.next_revision();
-    let entry = Arc::new(Entry::new(
-        resource,
-        Arc::clone(&key),
-        object.members(),
-        revision,
-    ));
+    let made = |object: &Object| Entry::new(resource, Arc::clone(&key), object.members(), revision);
+    let mut entry = made(&object);
+    if entry.is_too_large() && how.is_tracked() {
+        object.set_meta("managedFields", None);
+        entry = made(&object);
+    }
+    let entry = Arc::new(entry);
     shared.check_room(&state, None, &entry)?;
     shared.commit(&mut state, resource, &key, Some(Arc::clone(&entry)));
     if how.origin != Origin::Seed {
@@ -124,9 +128,7 @@ fn settle_namespace(
         (None, "", Origin::Direct | Origin::Seed) => "default".to_owned(),
         (None, sent, Origin::Direct | Origin::Seed) => sent.to_owned(),
         (Some(_), ..) => {
-            return Err(ApiError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
+            return Err(ApiError::other_namespace());
         }
         (None, _, Origin::Request) => {
             return Err(ApiError::method_not_allowed());

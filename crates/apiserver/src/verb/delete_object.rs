@@ -98,7 +98,7 @@ pub(super) fn delete_object(
     let resource = subject.resource;
     loop {
         let (entry, object) = subject.newest(shared)?;
-        options.check(subject, &object, &entry)?;
+        options.check(subject, &object, entry.revision)?;
         let now = shared.settings.clock.now();
         let finalizers = options.finalizers(&object, shared.garbage_policy(resource));
         let (marked, removes) = fate(subject, (&object, &finalizers), options, how.origin, now);

@@ -48,10 +48,11 @@ const WITHOUT_DESCRIPTIONS: &str = "The embedded server has no descriptions of b
 /// Names of the query parameters of create, update and patch operations.
 const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
 
-/// Media types of patch requests. Custom kinds do not support strategic merge patches.
-const PATCHES: [&str; 3] = [
+/// Media types of patch requests. Custom kinds do not support the last one.
+const PATCHES: [&str; 4] = [
     "application/json-patch+json",
     "application/merge-patch+json",
+    "application/apply-patch+yaml",
     "application/strategic-merge-patch+json",
 ];
 
@@ -252,9 +253,14 @@ impl Endpoint<'_> {
         }
         let parameters = WRITE_PARAMETERS
             .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string"}}));
+        let mut parameters = parameters.to_vec();
+        if verb == "patch" {
+            let force = json!({"name": "force", "in": "query", "schema": {"type": "boolean"}});
+            parameters.push(force);
+        }
         operation["parameters"] = json!(parameters);
         let content: Map<String, Value> = if verb == "patch" {
-            let last = if self.owner.custom { 2 } else { PATCHES.len() };
+            let last = PATCHES.len() - usize::from(self.owner.custom);
             let patches = PATCHES[..last].iter();
             schemas.needs_patch = true;
             patches

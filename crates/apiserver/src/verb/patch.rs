@@ -34,11 +34,9 @@ use crate::typed::{self, Decoded, Fault, Structure, ValueType};
 
 use json::Operation;
 
-/// Text in error messages: the media types of patches that the server accepts for built-in kinds.
-const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
-
 /// Text in error messages: the media types of patches that the server accepts for custom kinds.
-const ACCEPTED_CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
+pub(super) const ACCEPTED_CUSTOM: &str =
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
 /// The parsed body of a PATCH request, with one variant per type of patch.
 pub(crate) enum PatchBody {
@@ -67,10 +65,6 @@ impl PatchBody {
             "application/strategic-merge-patch+json" => {
                 let patch = parse_map(body).map_err(ApiError::bad_request);
                 patch.map(|patch| PatchBody::Strategic(patch.unwrap_or_default()))
-            }
-            // Kubernetes accepts apply patches. This server does not.
-            "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
-                return Err(ApiError::unsupported_body(ACCEPTED));
             }
             _ => return Err(ApiError::unsupported_patch()),
         };

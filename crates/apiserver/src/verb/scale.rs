@@ -6,17 +6,22 @@
 //! - a write changes only the desired replicas of the object: `spec.replicas`, or the field that the
 //!   definition of a custom kind names.
 
+mod owners;
+
 use serde_json::{Value, json};
 
+use super::apply::{Applied, Apply};
 use super::patch::PatchBody;
 use super::update::{change, check_path, check_uid};
-use super::write::{How, Subject};
+use super::write::{How, Subject, Tracking};
 use crate::kinds::Subresource;
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
-use crate::typed::ValueType;
+use crate::typed::{self, ValueType};
+
+use owners::{ScaleWrite, write_scale};
 
 /// Replicas of a `Scale` if the object lacks the field. The value is that of Kubernetes' `invalidSpecReplicas`.
 const UNSET: i64 = i32::MIN as i64;
@@ -48,7 +53,58 @@ pub(crate) fn update(
 ) -> Result<Value, ApiError> {
     let members = scale.as_object().cloned().unwrap_or_default();
     check_path(subject, &Object::stored(members))?;
-    write(shared, subject, how, |_| Ok(scale.clone()))
+    write(shared, subject, how, |object| {
+        let replaced = ScaleWrite::Update(scale.clone());
+        owned(shared, subject, object, replaced, how)
+    })
+}
+
+/// Handles an apply of a `Scale`, and returns the resulting `Scale`.
+pub(crate) fn apply(
+    shared: &Shared,
+    subject: Subject<'_>,
+    (applied, options): (&Applied, Apply<'_>),
+    how: How<'_>,
+) -> Result<Value, ApiError> {
+    let kind = Subresource::scale().expected_kind();
+    let value_type = ValueType::of(&kind);
+    let how = How {
+        tracking: Tracking::By(options.manager),
+        ..how
+    };
+    write(shared, subject, how, |object| {
+        let apply = ScaleWrite::Apply {
+            patch: &applied.value,
+            force: options.force,
+        };
+        let (scale, owners) = owned(shared, subject, object, apply, how)?;
+        options.judge(applied)?;
+        let text = scale.to_string();
+        let decoded = typed::convert(scale, value_type);
+        let fault = decoded.fault.map(|fault| fault.message);
+        let scale = Object::of(&kind, decoded.value, fault);
+        let scale = scale.map_err(|error| ApiError::no_such_object(&text, &error.why()))?;
+        check_path(subject, &scale)?;
+        Ok((scale.into_value(), owners))
+    })
+}
+
+/// Returns a `Scale` after a write, and the owners of the fields of its object.
+fn owned(
+    shared: &Shared,
+    subject: Subject<'_>,
+    object: &Object,
+    write: ScaleWrite<'_>,
+    how: How<'_>,
+) -> Result<(Value, Option<Value>), ApiError> {
+    match (how.tracking, write) {
+        (Tracking::By(name), write) => {
+            let scale = shown(scale_of(subject.resource, object));
+            write_scale(shared, subject.resource, (object, scale), write, name)
+        }
+        (_, ScaleWrite::Update(scale)) => Ok((scale, object.meta("managedFields").cloned())),
+        (_, ScaleWrite::Apply { .. }) => Err(ApiError::unsupported_patch()),
+    }
 }
 
 /// Handles a PATCH of a `Scale`, and returns the resulting `Scale`.
@@ -72,7 +128,8 @@ pub(crate) fn patch(
         let text = scale.to_string();
         let decoded = patch.decode(scale, value_type);
         let scale = patch.result(&kind, &text, decoded.value, decoded.fault)?;
-        Ok(scale.into_value())
+        let patched = ScaleWrite::Update(scale.into_value());
+        owned(shared, subject, object, patched, how)
     })
 }
 
@@ -80,10 +137,17 @@ fn write(
     shared: &Shared,
     subject: Subject<'_>,
     how: How<'_>,
-    compute: impl Fn(&Object) -> Result<Value, ApiError>,
+    compute: impl Fn(&Object) -> Result<(Value, Option<Value>), ApiError>,
 ) -> Result<Value, ApiError> {
-    let entry = change(shared, subject, how, |object| {
-        let scale = compute(object)?;
+    let done = match how.tracking {
+        Tracking::Off => how,
+        _ => How {
+            tracking: Tracking::Done,
+            ..how
+        },
+    };
+    let entry = change(shared, subject, done, |object| {
+        let (scale, owners) = compute(object)?;
         let uid = scale["metadata"]["uid"].as_str().unwrap_or_default();
         check_uid(subject, uid, object.text("uid"), how)?;
         let replicas = match &scale["spec"]["replicas"] {
@@ -109,6 +173,7 @@ fn write(
         let path = subject.resource.kind.scale.as_ref();
         let path = path.map_or("spec.replicas", |paths| &paths.replicas);
         let mut scaled = with_field(object, path, json!(replicas));
+        scaled.set_meta("managedFields", owners);
         let revision = scale["metadata"]["resourceVersion"]
             .as_str()
             .filter(|text| !text.is_empty());

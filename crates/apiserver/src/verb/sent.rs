@@ -3,11 +3,15 @@
 //! Guarantees: unknown and duplicate fields of an object are rejected, reported as warnings or ignored,
 //! depending on the query parameter `fieldValidation`.
 
+use http::header::USER_AGENT;
 use serde_json::Value;
 
 use super::Call;
+use super::apply::Apply;
 use super::delete_object::DeleteOptions;
-use super::patch::PatchBody;
+use super::patch::{ACCEPTED_CUSTOM, PatchBody};
+use super::write::Subject;
+use crate::apply::Force;
 use crate::decode_error::DecodeError;
 use crate::field_validation::{Complaints, Directive};
 use crate::kinds::{Kind, Subresource};
@@ -48,6 +52,16 @@ impl Call {
         self.judge(&complaints, (&kind.version, &kind.kind))?;
         merge_owners(&mut object, "", &self.warnings);
         Ok(object)
+    }
+
+    /// Parses the request's body as the new state of an object.
+    pub(super) fn sent_update(&self, subject: Subject<'_>) -> Result<Object, ApiError> {
+        let sent = self.sent(subject.resource);
+        if matches!(&sent, Err(error) if error.code() == 422) {
+            // In Kubernetes, the kind of a custom object is validated like its values.
+            subject.newest(&self.shared)?;
+        }
+        sent
     }
 
     /// Checks the `apiVersion` and `kind` in the body of a request for a custom kind.
@@ -115,8 +129,38 @@ impl Call {
         judged.map_err(|error| unfit((version, kind), error.to_string()))
     }
 
-    pub(super) fn patch_body(&self) -> Result<PatchBody, ApiError> {
+    /// Returns whether the body is a configuration to apply.
+    pub(super) fn is_apply(&self) -> bool {
+        content_type(&self.headers) == "application/apply-patch+yaml"
+    }
+
+    pub(super) fn apply_options(&self) -> Apply<'_> {
+        Apply {
+            manager: self.manager(),
+            force: if self.query.flag("force") == Some(true) {
+                Force::Yes
+            } else {
+                Force::No
+            },
+            directive: self.directive(),
+            warnings: &self.warnings,
+        }
+    }
+
+    /// Returns the name under which the client owns fields: the query parameter `fieldManager`, or the start of its
+    /// `User-Agent`.
+    pub(super) fn manager(&self) -> &str {
+        let agent = self.headers.get(USER_AGENT);
+        let agent = agent.and_then(|agent| std::str::from_utf8(agent.as_bytes()).ok());
+        self.query.manager(agent.unwrap_or_default())
+    }
+
+    /// Parses a patch of an object of a kind, which can be a custom kind.
+    pub(super) fn patch_body(&self, kind: &Kind) -> Result<PatchBody, ApiError> {
         let media_type = content_type(&self.headers);
+        if kind.custom && media_type == "application/strategic-merge-patch+json" {
+            return Err(ApiError::unsupported_body(ACCEPTED_CUSTOM));
+        }
         PatchBody::parse(&media_type, &self.body, self.directive())
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Call;
 use super::list::{self, Page};
 use crate::body::Body;
-use crate::negotiate::{Content, Encoding, Format, Representation, Selected, negotiate};
+use crate::negotiate::{Content, Encoding, Format, Forms, Representation, Selected, negotiate};
 use crate::reply::{Reply, too_long};
 use crate::route::{Target, Verb};
 use crate::status::ApiError;
@@ -22,8 +22,14 @@ impl Call {
     ///
     /// Returns a 406 error if the client accepts no supported alternative.
     pub(super) fn selected(&self, target: &Target) -> Result<Selected, ApiError> {
-        let streams = matches!(self.verb, Verb::List | Verb::Watch);
-        negotiate(&self.headers, streams, &target.resource.kind)
+        let forms = Forms {
+            streams: matches!(self.verb, Verb::List | Verb::Watch),
+            tables: matches!(
+                target.subresource.as_deref(),
+                None | Some("status" | "scale")
+            ),
+        };
+        negotiate(&self.headers, forms, &target.resource.kind)
     }
 
     /// Returns the format of a response with this content.

@@ -6,14 +6,16 @@ use super::Call;
 use crate::access::review::info;
 use crate::kinds::Kind;
 use crate::object::Object;
+use crate::strategy::signing_request;
 
 impl Call {
     /// Replaces the user in a new certificate request by the user of this request.
     ///
     /// A server without access control has no users, and keeps those that clients send.
     pub(super) fn record_user(&self, kind: &Kind, object: &mut Object) {
-        let is_request = kind.is_builtin("certificatesigningrequests.certificates.k8s.io");
-        if !is_request || (self.user.is_anonymous() && self.shared.gate.is_open()) {
+        if !signing_request::is_kind(kind)
+            || (self.user.is_anonymous() && self.shared.gate.is_open())
+        {
             return;
         }
         let mut spec = object.part("spec");

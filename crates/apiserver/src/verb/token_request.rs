@@ -117,28 +117,20 @@ impl Call {
 
 /// Checks that the name and the namespace in the request are empty or those of the path.
 fn check_place(subject: Subject<'_>, request: &Value) -> Result<(), ApiError> {
-    let places = [
-        ("metadata.name", "name", subject.name),
-        (
-            "metadata.namespace",
-            "namespace",
-            subject.namespace.unwrap_or_default(),
-        ),
-    ];
-    for (field, member, expected) in places {
-        let sent = request["metadata"][member].as_str().unwrap_or_default();
-        if !sent.is_empty() && sent != expected {
-            let why = format!("must match the service account {member} if specified");
-            let error = FieldError::invalid(field, Quoted(sent), &why);
-            return Err(ApiError::invalid_kind(
-                GROUP,
-                "TokenRequest",
-                subject.name,
-                &[error],
-            ));
-        }
+    let text = |member: &str| request["metadata"][member].as_str().unwrap_or_default();
+    subject.check_namespace(text("namespace"))?;
+    let name = text("name");
+    if name.is_empty() || name == subject.name {
+        return Ok(());
     }
-    Ok(())
+    let why = "must match the service account name if specified";
+    let error = FieldError::invalid("metadata.name", Quoted(name), why);
+    Err(ApiError::invalid_kind(
+        GROUP,
+        "TokenRequest",
+        subject.name,
+        &[error],
+    ))
 }
 
 fn check_seconds(seconds: i64) -> Result<(), ApiError> {

@@ -16,8 +16,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::admission::admit_update;
+use super::ownership::track;
 use super::service_address;
-use super::write::{How, Origin, Step, Subject, not_stored, replace_in};
+use super::write::{How, Origin, Step, Subject, Tracking, not_stored, replace_in};
 use crate::metadata::Function;
 use crate::object::Object;
 use crate::resource::Resource;
@@ -48,17 +49,24 @@ pub(crate) fn change(
     compute: impl Fn(&Object) -> Result<Object, ApiError>,
 ) -> Result<Arc<Entry>, ApiError> {
     let resource = subject.resource;
+    let mut how = how;
     loop {
-        let (entry, old) = subject.newest(shared)?;
+        let (entry, mut old) = subject.newest(shared)?;
         entry.check_readable(resource)?;
         let mut sent = compute(&old)?;
-        (resource.strategy.hooks.prepare)(&mut sent);
+        (resource.strategy.hooks.decode)(&mut sent);
         resource.complete(&mut sent);
+        track(shared, resource, (&mut old, &mut sent), how);
+        (resource.strategy.hooks.prepare)(&mut sent);
         check_path(subject, &sent)?;
         how.check_rights(&sent, Some(&old))?;
         check_revision(subject, &entry, &sent, how.part)?;
         if how.origin == Origin::Request && how.part == Part::Main {
             admit_update(resource, &old, &mut sent);
+        }
+        if let Some(set_times) = resource.strategy.hooks.set_times {
+            let now = shared.settings.clock.now().to_string();
+            set_times(&mut sent, &old, how.part, &now);
         }
         // No other service may get what this one is about to get.
         let gets_addresses = resource.is_services() && matches!(how.part, Part::Main | Part::All);
@@ -77,8 +85,15 @@ pub(crate) fn change(
         }
         let step = if removes { Step::Remove } else { Step::Change };
         let state = locked.get_or_insert_with(|| shared.lock());
-        let Some(stored) = replace_in(shared, state, resource, (&entry, &new), step)? else {
-            continue;
+        let stored = match replace_in(shared, state, resource, (&entry, &new), step) {
+            Ok(Some(stored)) => stored,
+            Ok(None) => continue,
+            // As in Kubernetes, an object that is too large with its owners is stored without them.
+            Err(error) if error.code() == 413 && how.is_tracked() => {
+                how.tracking = Tracking::Removed;
+                continue;
+            }
+            Err(error) => return Err(error),
         };
         if removes {
             // As in Kubernetes, only the DELETED event has the revision of the removal.
@@ -113,16 +128,7 @@ fn grace_is_over(object: &Object) -> bool {
 
 /// Checks that name and namespace in a request body match the URL. The body may omit the namespace.
 pub(super) fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
-    let namespace = sent.text("namespace");
-    if !namespace.is_empty()
-        && subject
-            .namespace
-            .is_some_and(|expected| expected != namespace)
-    {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
+    subject.check_namespace(sent.text("namespace"))?;
     let name = sent.text("name");
     if name.is_empty() {
         let message = format!(
@@ -222,7 +228,7 @@ fn merge(
             new.set("status", old.get("status").cloned());
             new
         }
-        Part::Main | Part::Finalize | Part::Binding | Part::All => sent,
+        _ => sent,
     };
     (resource.strategy.hooks.prepare_update)(&mut new, old, how.part);
     let link = new.meta("selfLink").cloned();
@@ -256,7 +262,7 @@ fn merge(
     Ok((new, link))
 }
 
-/// Returns `old` with the status of `sent`, and with the metadata that [`StatusMetadata`] determines.
+/// Returns `old` with the status and the owners of `sent`, and with the metadata that [`StatusMetadata`] determines.
 fn with_status(resource: &Resource, old: &Object, sent: &Object) -> Object {
     let mut new = old.clone();
     new.set("status", sent.get("status").cloned());
@@ -266,6 +272,7 @@ fn with_status(resource: &Resource, old: &Object, sent: &Object) -> Object {
             new.set_meta(member, old.meta(member).cloned());
         }
     }
+    new.set_meta("managedFields", sent.meta("managedFields").cloned());
     new
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::namespace_content;
+use crate::access::approval::Approver;
 use crate::access::escalation::RbacWrite;
 use crate::field_validation::Warnings;
 use crate::object::Object;
@@ -46,8 +47,25 @@ pub(crate) struct How<'a> {
     pub(crate) dry_run: bool,
     /// Receives the warnings about the values of the object. `None` if the write sends no warnings.
     pub(crate) warnings: Option<&'a Warnings>,
+    /// How the write changes the owners of the object's fields.
+    pub(crate) tracking: Tracking<'a>,
     /// The user whose rights limit a write of an RBAC object. `None` if nothing limits the write.
     pub(crate) rbac: Option<RbacWrite<'a>>,
+    /// The user who approves or denies a certificate request. `None` for other writes.
+    pub(crate) approver: Option<Approver<'a>>,
+}
+
+/// How a write changes `metadata.managedFields`, the owners of the fields of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tracking<'a> {
+    /// Not at all: the object has those that the caller passes.
+    Off,
+    /// The manager with this name owns the changed fields.
+    By(&'a str),
+    /// The computed object has its new owners.
+    Done,
+    /// The object loses all owners, because it is too large with them.
+    Removed,
 }
 
 /// Address of the object that a request names: resource type, namespace and name.
@@ -76,7 +94,9 @@ impl<'a> How<'a> {
         part: Part::All,
         dry_run: false,
         warnings: None,
+        tracking: Tracking::Off,
         rbac: None,
+        approver: None,
     };
 
     pub(crate) const SEED: How<'static> = How {
@@ -94,12 +114,23 @@ impl<'a> How<'a> {
             part,
             dry_run,
             warnings: None,
+            tracking: Tracking::Off,
             rbac: None,
+            approver: None,
         }
     }
 
-    /// Checks that a written RBAC object gives only rights that the writer has. `old` is the stored object of an update.
+    /// Returns whether the server adds owners to the object, which is stored without them if it is too large.
+    pub(super) fn is_tracked(self) -> bool {
+        matches!(self.tracking, Tracking::By(_))
+    }
+
+    /// Checks that a written RBAC object gives only rights that the writer has, and that an approver has the right to
+    /// approve. `old` is the stored object of an update.
     pub(super) fn check_rights(self, new: &Object, old: Option<&Object>) -> Result<(), ApiError> {
+        if let (Some(approver), Some(old)) = (self.approver, old) {
+            approver.check(old)?;
+        }
         self.rbac.map_or(Ok(()), |write| write.check(new, old))
     }
 
@@ -119,6 +150,18 @@ impl<'a> How<'a> {
 impl Subject<'_> {
     pub(crate) fn key(&self) -> String {
         self.resource.key(self.namespace, self.name)
+    }
+
+    /// Checks that the namespace in a request body is empty or that of the path.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 400 error if it is another one.
+    pub(super) fn check_namespace(&self, sent: &str) -> Result<(), ApiError> {
+        if sent.is_empty() || self.namespace.is_none_or(|expected| expected == sent) {
+            return Ok(());
+        }
+        Err(ApiError::other_namespace())
     }
 
     pub(crate) fn not_found(&self) -> ApiError {

@@ -242,6 +242,25 @@ async fn an_owner_in_another_namespace_is_reported() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_is_created_after_its_dependent_is_known() {
+    let server = collecting();
+    let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u"});
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "owned", "ownerReferences": [reference]},
+    });
+    server.create(role).unwrap();
+    assert!(server.list("v1", "events").is_empty());
+    let mut owner = map("owner", &[]);
+    owner["metadata"]["uid"] = json!("u");
+    server.create(owner).unwrap();
+    let events = server.list("v1", "events");
+    let reasons: Vec<&Value> = events.iter().map(|event| &event["reason"]).collect();
+    assert_eq!(reasons, ["OwnerRefInvalidNamespace"]);
+}
+
 fn definition(group: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

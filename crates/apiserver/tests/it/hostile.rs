@@ -52,7 +52,10 @@ async fn no_patch_makes_an_object_larger_than_a_request_may_be() {
 #[tokio::test(start_paused = true)]
 async fn a_full_store_rejects_growth_and_allows_deletions() {
     let builder = builder().storage_quota(104_000);
-    let server = builder.kubernetes_service(false).build();
+    let server = builder
+        .kubernetes_service(false)
+        .managed_fields(false)
+        .build();
     let mut stored = 0;
     let full = loop {
         let reply = with(&server, "POST", MAPS, &map(&format!("m{stored}"), 9_000)).await;

@@ -2,6 +2,7 @@
 
 mod controller;
 mod derived;
+mod operator;
 mod reflector;
 mod watcher;
 

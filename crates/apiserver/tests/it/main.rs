@@ -10,6 +10,7 @@
 
 mod access;
 mod account_tokens;
+mod approval;
 mod ask;
 #[cfg(feature = "client")]
 mod client;
@@ -17,6 +18,7 @@ mod definitions;
 mod delete;
 mod direct;
 mod discovery;
+mod eviction;
 mod fault;
 mod fault_endpoint;
 mod fault_plan;
@@ -30,10 +32,13 @@ mod list;
 mod long_writes;
 mod namespace;
 mod openapi;
+mod ownership;
 mod page_chains;
 mod paging;
 #[cfg(feature = "persistence")]
 mod persistence;
+mod pod_log;
+mod pod_subresources;
 mod protobuf;
 mod protobuf_response;
 mod representation;

@@ -113,10 +113,9 @@ async fn documents_declare_field_validation_and_patch_types() {
     ];
     let gvk = json!({"group": "apps", "version": "v1", "kind": "Deployment"});
     for write in writes {
-        assert_eq!(
-            parameters(write),
-            ["dryRun", "fieldManager", "fieldValidation"]
-        );
+        let all = ["dryRun", "fieldManager", "fieldValidation", "force"];
+        let is_patch = write["x-kubernetes-action"] == "patch";
+        assert_eq!(parameters(write), all[..3 + usize::from(is_patch)]);
         assert_eq!(write["x-kubernetes-group-version-kind"], gvk);
     }
     assert_eq!(parameters(&apps["paths"][&object]), ["name", "namespace"]);
@@ -125,6 +124,7 @@ async fn documents_declare_field_validation_and_patch_types() {
     assert_eq!(
         patch.as_object().unwrap().keys().collect::<Vec<_>>(),
         [
+            "application/apply-patch+yaml",
             "application/json-patch+json",
             "application/merge-patch+json",
             "application/strategic-merge-patch+json"

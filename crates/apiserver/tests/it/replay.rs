@@ -92,6 +92,16 @@ fn an_event_that_cannot_be_repeated_is_an_error_and_stores_nothing() {
     assert_eq!(server.list("v1", "pods").len(), 1);
 }
 
+#[test]
+fn revisions_go_back_with_a_restart_to_an_older_one() {
+    let server = builder().build();
+    let events = [recorded("ADDED", "a", 100), recorded("ADDED", "b", 200)];
+    server.replay(events).unwrap();
+    server.faults().restart_at(100).unwrap();
+    let next = server.create(pod("c")).unwrap();
+    assert_eq!(next["metadata"]["resourceVersion"], "101");
+}
+
 #[cfg(feature = "persistence")]
 #[test]
 fn repeated_events_survive_a_restart() {

@@ -170,3 +170,15 @@ async fn the_deletion_of_a_namespace_continues_in_a_fork() {
     assert!(fork.get("v1", "namespaces", "n").is_none());
     assert!(server.get("v1", "namespaces", "n").is_some());
 }
+
+#[test]
+fn bytes_of_a_fork_count_towards_the_quota() {
+    let server = builder().storage_quota(300_000).build();
+    let mut large = pod("a");
+    large["metadata"]["annotations"] = json!({"padding": "x".repeat(200_000)});
+    server.create(large.clone()).unwrap();
+    let fork = server.fork();
+    large["metadata"]["name"] = json!("b");
+    assert_eq!(fork.create(large).unwrap_err().code(), 500);
+    fork.delete("v1", "pods", "default/a").unwrap();
+}

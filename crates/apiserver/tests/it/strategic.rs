@@ -325,7 +325,7 @@ async fn custom_kinds_reject_strategic_merge_patches() {
     let reply = strategic(&server, uri, &json!({"spec": {}})).await;
     assert_eq!(
         reply.refusal(),
-        "415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json"
+        "415 UnsupportedMediaType: the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
     );
 }
 

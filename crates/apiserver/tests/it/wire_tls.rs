@@ -292,8 +292,8 @@ async fn the_certificates_of_the_program_identify_users_and_groups() {
     let open = |client| connect_with(address, &server_ca, "localhost", "http/1.1", client);
     let jane = open(Some((&certificate, &client_key))).await.unwrap();
     assert_eq!(ask(jane, None).await.0, 200);
-    let nobody = open(None).await.unwrap();
-    assert_eq!(ask(nobody, None).await.0, 403);
+    let anonymous = open(None).await.unwrap();
+    assert_eq!(ask(anonymous, None).await.0, 403);
     let [_, foreign, foreign_key] = issued("jane", Some("readers"), None);
     let foreign = open(Some((&foreign, &foreign_key))).await;
     match foreign {

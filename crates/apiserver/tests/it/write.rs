@@ -103,9 +103,9 @@ async fn all_invalid_write_options_are_reported_together() {
 #[tokio::test(start_paused = true)]
 async fn an_unserved_subresource_of_a_missing_object_receives_404() {
     let server = pods(&["a"]);
-    assert_eq!(get(&server, &format!("{A}/log")).await.code, 501);
+    assert_eq!(get(&server, &format!("{A}/proxy")).await.code, 501);
     assert_eq!(
-        get(&server, &format!("{PODS}/b/log")).await.refusal(),
+        get(&server, &format!("{PODS}/b/proxy")).await.refusal(),
         "404 NotFound: pods \"b\" not found"
     );
 }

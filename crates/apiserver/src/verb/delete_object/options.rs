@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::garbage::Policy;
 use crate::object::Object;
 use crate::status::{ApiError, FieldError};
-use crate::storage::Entry;
 use crate::strategy::GarbageCollectionPolicy;
 use crate::verb::write::Subject;
 
@@ -132,7 +131,7 @@ impl DeleteOptions {
         &self,
         subject: Subject<'_>,
         object: &Object,
-        entry: &Entry,
+        revision: u64,
     ) -> Result<(), ApiError> {
         let kind = &subject.resource.kind;
         let uid = object.text("uid");
@@ -142,7 +141,7 @@ impl DeleteOptions {
             );
             return Err(ApiError::precondition(kind, subject.name, &why));
         }
-        let revision = entry.revision.to_string();
+        let revision = revision.to_string();
         if let Some(wanted) = self.revision.as_ref().filter(|wanted| **wanted != revision) {
             let why = format!(
                 "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({revision}). The object might have been modified"

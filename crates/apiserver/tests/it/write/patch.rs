@@ -79,22 +79,16 @@ async fn a_patch_with_a_revision_is_conditional() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unsupported_patch_types_are_rejected_with_the_supported_ones() {
+async fn unsupported_patch_types_are_rejected() {
     let server = pods(&["a"]);
-    let patch = request("PATCH", A).header("content-type", "application/apply-patch+yaml");
-    let reply = send(&server, patch.body(Full::from("{}")).unwrap()).await;
-    assert_eq!(reply.code, 415);
-    assert!(
-        reply
-            .message()
-            .ends_with("application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json")
-    );
-    let patch = request("PATCH", A).header("content-type", "application/json");
-    let reply = send(&server, patch.body(Full::from("{}")).unwrap()).await;
-    assert_eq!(
-        reply.refusal(),
-        "415 UnsupportedMediaType: 415: Unsupported Media Type"
-    );
+    for media_type in ["application/apply-patch+cbor", "application/json"] {
+        let patch = request("PATCH", A).header("content-type", media_type);
+        let reply = send(&server, patch.body(Full::from("{}")).unwrap()).await;
+        assert_eq!(
+            reply.refusal(),
+            "415 UnsupportedMediaType: 415: Unsupported Media Type"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ use crate::{
     divergences::{self, DOCUMENT, Divergences, FILE},
     run,
     target::{Connection, Target},
-    trace,
+    trace::{self, Owners},
 };
 
 /// Run API cases, and compare the responses with the expected ones
@@ -41,6 +41,9 @@ const AT_ONCE: usize = 8;
 
 /// Folder of the cases, relative to the workspace.
 const FOLDER: &str = "verify/cases";
+
+/// Start of the names of cases whose responses have `managedFields`.
+const WITH_OWNERS: &str = "apply/";
 
 fn folder() -> PathBuf {
     workspace().join(FOLDER)
@@ -112,7 +115,12 @@ impl Arguments {
     ) -> bool {
         let texts = async {
             let answers = run::run(case, server).await?;
-            let texts = trace::texts(&answers);
+            let owners = if case.name.starts_with(WITH_OWNERS) {
+                Owners::Shown
+            } else {
+                Owners::Omitted
+            };
+            let texts = trace::texts(&answers, owners);
             if self.write && self.target == Target::Apiserver {
                 let at = answers.iter().position(|answer| !answer.is_possible());
                 if let Some(at) = at {

@@ -33,16 +33,59 @@ impl Json {
     /// # Errors
     /// Returns an error if the text is not JSON.
     pub(crate) fn parse(text: &[u8]) -> serde_json::Result<Self> {
-        let value = serde_json::from_slice(text)?;
-        let order = serde_json::from_slice(text)?;
+        let mut value = serde_json::from_slice(text)?;
+        let mut order = serde_json::from_slice(text)?;
         let mut written = String::new();
         put(&value, &order, &mut written);
         written.push('\n');
+        let is_of_go = written.as_bytes() == text;
+        sort_unordered(&mut value, &mut order);
         Ok(Self {
-            is_of_go: written.as_bytes() == text,
             value,
             order,
+            is_of_go,
         })
+    }
+}
+
+/// Sorts the lists whose order differs between runs: the owners of fields, which are sorted by time, and the conflicts
+/// of an apply.
+fn sort_unordered(value: &mut Value, order: &mut Order) {
+    match (value, order) {
+        (Value::Object(members), Order::Object(ordered)) => {
+            for (name, order) in ordered {
+                let Some(member) = members.get_mut(name) else {
+                    continue;
+                };
+                sort_unordered(member, order);
+                let key: fn(&Value) -> String = match name.as_str() {
+                    "managedFields" => |entry| {
+                        let of = |name: &str| entry[name].to_string();
+                        ["manager", "operation", "apiVersion", "subresource"]
+                            .map(of)
+                            .concat()
+                    },
+                    "causes" => |cause| match &cause["reason"] {
+                        Value::String(reason) if reason == "FieldManagerConflict" => {
+                            cause.to_string()
+                        }
+                        _ => String::new(),
+                    },
+                    _ => continue,
+                };
+                if let (Value::Array(items), Order::Array(orders)) = (member, order) {
+                    let mut pairs: Vec<_> = items.drain(..).zip(orders.drain(..)).collect();
+                    pairs.sort_by_cached_key(|(item, _)| key(item));
+                    (*items, *orders) = pairs.into_iter().unzip();
+                }
+            }
+        }
+        (Value::Array(items), Order::Array(orders)) => {
+            for (item, order) in items.iter_mut().zip(orders) {
+                sort_unordered(item, order);
+            }
+        }
+        _ => {}
     }
 }
 

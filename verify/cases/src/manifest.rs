@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{
     answer::{Answer, Content, Response},
     command::Request,
-    trace,
+    trace::{self, Owners},
 };
 
 /// The encoding of a request or a response.
@@ -136,7 +136,7 @@ impl Exchange {
     /// Returns the text of the responses: the object in JSON, and whether the others are equal to it. `own` is the namespace of this exchange, and `all` the one in the text.
     pub(crate) fn text(&self, manifest: &Manifest, own: &str, all: &str) -> Result<String> {
         let [created, read] = [&self.created, &self.as_json].map(|response| {
-            let text = trace::texts(&[Answer::Response(response.clone())]);
+            let text = trace::texts(&[Answer::Response(response.clone())], Owners::Omitted);
             text.concat().replace(own, all)
         });
         let body = |text: &str| {

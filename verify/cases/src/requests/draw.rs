@@ -5,6 +5,8 @@
 //! - A slow watch cache does not change the responses. Before each request that can read an old state from a
 //!   watch cache, a program contains a request that waits until the cache has the latest state.
 
+mod apply;
+
 use std::fmt::Write as _;
 
 use fastrand::Rng;
@@ -170,15 +172,16 @@ impl Draw {
     fn unit(&mut self) -> Unit {
         let kind = *self.random.one(&self.kinds);
         let act: fn(&mut Self, &'static Kind) -> Unit = match self.random.u32(0..100) {
-            0..25 => Self::create,
-            25..33 => Self::get,
-            33..43 => Self::list,
-            43..57 => Self::update,
-            57..77 => Self::patch,
-            77..87 => Self::delete,
-            87..89 => Self::delete_collection,
-            89..95 => Self::watch,
-            95..98 => Self::status,
+            0..18 => Self::create,
+            18..25 => Self::get,
+            25..33 => Self::list,
+            33..45 => Self::update,
+            45..60 => Self::patch,
+            60..80 => Self::apply,
+            80..87 => Self::delete,
+            87..88 => Self::delete_collection,
+            88..92 => Self::watch,
+            92..95 => Self::status,
             _ => Self::scale,
         };
         let mut unit = act(self, kind);
@@ -280,6 +283,9 @@ impl Draw {
     }
 
     fn status(&mut self, kind: &'static Kind) -> Unit {
+        if kind.name == "Service" {
+            return self.get(kind);
+        }
         let name = objects::name(&mut self.random);
         let mut request = Request::new("PUT", &format!("{}/{name}/status", kind.path));
         let mut object = kind.object(&mut self.random, name);

@@ -25,13 +25,16 @@ pub(super) struct Kind {
 }
 
 /// All kinds, with the weight of each.
-pub(super) const KINDS: [(u32, &Kind); 6] = [
-    (40, &CONFIG_MAP),
-    (15, &SECRET),
+pub(super) const KINDS: [(u32, &Kind); 9] = [
+    (25, &CONFIG_MAP),
+    (10, &SECRET),
     (10, &LEASE),
     (10, &SERVICE_ACCOUNT),
-    (15, &POD),
+    (20, &POD),
     (10, &REPLICA_SET),
+    (15, &DEPLOYMENT),
+    (10, &SERVICE),
+    (15, &THING),
 ];
 
 const CONFIG_MAP: Kind = Kind {
@@ -100,6 +103,41 @@ const REPLICA_SET: Kind = Kind {
     has_scale: true,
     members: replica_set,
     pointers: &["/spec/replicas", "/status/replicas"],
+};
+
+const DEPLOYMENT: Kind = Kind {
+    path: "/apis/apps/v1/namespaces/$ns/deployments",
+    api_version: "apps/v1",
+    name: "Deployment",
+    has_status: true,
+    has_scale: true,
+    members: replica_set,
+    pointers: &["/spec/replicas", "/status/replicas", "/spec/paused"],
+};
+
+/// Its status is not written: a PUT of the status of a missing service creates the service in Kubernetes.
+const SERVICE: Kind = Kind {
+    path: "/api/v1/namespaces/$ns/services",
+    api_version: "v1",
+    name: "Service",
+    has_status: false,
+    has_scale: false,
+    members: service,
+    pointers: &[
+        "/spec/ports/0/port",
+        "/spec/selector",
+        "/spec/sessionAffinity",
+    ],
+};
+
+const THING: Kind = Kind {
+    path: "/apis/cases.example.com/v1/namespaces/$ns/things",
+    api_version: "cases.example.com/v1",
+    name: "Thing",
+    has_status: true,
+    has_scale: false,
+    members: thing,
+    pointers: &["/spec", "/spec/size", "/spec/parts/0"],
 };
 
 /// Names of objects. The names are few, so that a request often concerns the object of an earlier request.
@@ -305,12 +343,34 @@ fn pod(random: &mut Rng) -> Value {
 }
 
 fn pod_spec(random: &mut Rng) -> Value {
+    let mut container = json!({
+        "name": "c", "image": *random.one(&["x:1", "x:2"]), "imagePullPolicy": "IfNotPresent",
+        "resources": {}, "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+    });
+    if random.chance(20) {
+        let ports = random
+            .subset(&[(50, 80), (50, 8080), (50, 8443)])
+            .into_iter();
+        let ports = ports.map(|port| json!({"containerPort": port}));
+        let ports: Vec<Value> = ports.collect();
+        if !ports.is_empty() {
+            container["ports"] = ports.into();
+        }
+    }
+    if random.chance(20) {
+        let names = random.subset(&[(50, "A"), (50, "B")]).into_iter();
+        let variables = names.map(|name| json!({"name": name, "value": *random.one(&TEXTS)}));
+        let variables: Vec<Value> = variables.collect();
+        if !variables.is_empty() {
+            container["env"] = variables.into();
+        }
+    }
+    if random.chance(10) {
+        container["resources"] = json!({"requests": {"cpu": *random.one(&["1", "1000m", "0.5"])}});
+    }
     json!({
-        "containers": [{
-            "name": "c", "image": *random.one(&["x:1", "x:2"]), "imagePullPolicy": "IfNotPresent",
-            "resources": {}, "terminationMessagePath": "/dev/termination-log",
-            "terminationMessagePolicy": "File",
-        }],
+        "containers": [container],
         "dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "schedulerName": "default-scheduler",
         "securityContext": {}, "terminationGracePeriodSeconds": 30,
     })
@@ -322,6 +382,36 @@ fn replica_set(random: &mut Rng) -> Value {
         "selector": {"matchLabels": {"app": "a"}},
         "template": {"metadata": {"labels": {"app": "a"}}, "spec": pod_spec(random)},
     }})
+}
+
+fn service(random: &mut Rng) -> Value {
+    let numbers = random.subset(&[(60, 80), (50, 8443)]).into_iter();
+    let ports = numbers.map(|number| {
+        let target = (*random.one(&[json!(8080), json!("http"), json!(number)])).clone();
+        json!({"name": format!("p{number}"), "port": number, "targetPort": target})
+    });
+    let ports: Value = ports.collect();
+    json!({"spec": {"ports": ports, "selector": {"app": *random.one(&["a", "b"])}}})
+}
+
+fn thing(random: &mut Rng) -> Value {
+    let mut spec = json!({"size": random.u32(0..3)});
+    if random.chance(40) {
+        spec["color"] = (*random.one(&["red", "blue"])).into();
+    }
+    if random.chance(30) {
+        spec["parts"] = json!([{"name": *random.one(&["a", "b"]), "deep": {"a": [1], "b": null}}]);
+    }
+    json!({"spec": spec})
+}
+
+/// Removes some fields of an object, as in the configuration of a manager that owns only the others.
+pub(super) fn thin(random: &mut Rng, object: &mut Value) {
+    let members = object.as_object_mut().into_iter().flatten();
+    let parts = members.filter(|(name, _)| *name != "metadata");
+    for part in parts.filter_map(|(_, part)| part.as_object_mut()) {
+        part.retain(|_, _| random.chance(50));
+    }
 }
 
 pub(super) fn status(random: &mut Rng, kind: &Kind) -> Value {

@@ -1,8 +1,6 @@
 //! Runs a sequence of commands on kube-apiserver and on the embedded server, and finds the first command with
 //! different responses.
 
-use std::collections::BTreeSet;
-
 use anyhow::{Context as _, Result};
 use futures_util::future;
 
@@ -12,7 +10,7 @@ use crate::{
     case::Case,
     run,
     target::{Connection, Target},
-    trace,
+    trace::{self, Owners},
 };
 
 /// The servers that run the programs.
@@ -28,12 +26,7 @@ pub(super) struct Outcome {
     pub(super) case: Case,
     /// Method and status of each response of kube-apiserver.
     pub(super) statuses: Vec<(String, u16)>,
-    /// Number of commands whose answers have been compared.
-    pub(super) compared: usize,
     /// Names of the intentional differences in this run.
-    ///
-    /// The comparison ends after a difference that is not [harmless](known::is_harmless), because the objects
-    /// on the two servers may then differ.
     pub(super) known: Vec<&'static str>,
     /// The first difference that is not intentional.
     pub(super) difference: Option<Difference>,
@@ -69,16 +62,14 @@ impl Sides {
         if let Some(bug) = self.bug {
             bug.answer(&mut embedded);
         }
-        let length = case.steps.len();
         let mut outcome = Outcome {
             statuses: statuses(&case, &real),
             case,
-            compared: length,
             known: known::settle(&mut real),
             difference: None,
         };
         known::settle(&mut embedded);
-        if trace::texts(&real) != trace::texts(&embedded) {
+        if texts(&real) != texts(&embedded) {
             outcome.find(&real, &embedded);
         }
         Ok(outcome)
@@ -86,40 +77,31 @@ impl Sides {
 }
 
 impl Outcome {
-    /// Finds the first unintentional difference, and records the intentional differences before it.
+    /// Finds the first difference.
     ///
     /// Each revision is replaced by its rank among all compared revisions. A revision of only one server
     /// would change the ranks in earlier answers. Therefore, the method compares the answers to the first
     /// command, then those to the first two commands, and so on.
     fn find(&mut self, real: &[Answer], embedded: &[Answer]) {
-        let mut passed = BTreeSet::new();
         for end in 1..=self.case.steps.len() {
-            let texts = trace::texts(&real[..end]).into_iter();
-            let mut texts = texts.zip(trace::texts(&embedded[..end])).enumerate();
-            let is_new = |(at, (one, other)): &(usize, (String, String))| {
-                one != other && !passed.contains(at)
-            };
+            let pairs = texts(&real[..end]).into_iter().zip(texts(&embedded[..end]));
+            let mut pairs = pairs.enumerate();
             // The last one is the cause, if it differs.
-            let Some((at, (one, other))) = texts.rfind(is_new) else {
+            let Some((at, (one, other))) = pairs.rfind(|(_, (one, other))| one != other) else {
                 continue;
             };
             let found = Difference {
                 script: self.case.steps[at].script().to_owned(),
-                answers: [real[at].clone(), embedded[at].clone()],
                 texts: [one, other],
             };
-            let Some(name) = known::name(&found) else {
-                self.difference = Some(found);
-                return;
-            };
-            self.known.push(name);
-            if !known::is_harmless(&found) {
-                self.compared = end;
-                return;
-            }
-            passed.insert(at);
+            self.difference = Some(found);
+            return;
         }
     }
+}
+
+fn texts(answers: &[Answer]) -> Vec<String> {
+    trace::texts(answers, Owners::Shown)
 }
 
 fn statuses(case: &Case, answers: &[Answer]) -> Vec<(String, u16)> {

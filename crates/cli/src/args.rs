@@ -137,9 +137,10 @@ struct TypedServe {
     /// the kubeconfig has a client certificate of an administrator.
     #[arg(long, visible_alias = "authorization-mode", value_name = "MODE", ignore_case = true, default_value_t = serve::Authorization::AlwaysAllow)]
     authorization: serve::Authorization,
-    /// Run the control loops of the command `demo`, so that a Deployment results in running pods.
-    #[arg(long)]
-    controllers: bool,
+    /// Run control loops, so that a Deployment results in running pods: all, or those in the list. A list such as
+    /// `*,-job` has all but some.
+    #[arg(long, value_name = "LOOPS", num_args = 0..=1, require_equals = true, default_missing_value = "*", value_parser = loops)]
+    controllers: Option<Loops>,
     /// Delete the dependents of deleted objects, as the garbage collector of kube-controller-manager does.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = ArgAction::Set)]
     enable_garbage_collector: bool,
@@ -178,9 +179,40 @@ impl fmt::Display for serve::Authorization {
     }
 }
 
+/// The control loops of `serve --controllers`.
+#[derive(Clone, Debug, Default)]
+struct Loops(BTreeSet<Loop>);
+
+/// Parses names of control loops, separated by commas, as `--controllers` of kube-controller-manager has them.
+///
+/// `*` stands for all loops, and `-name` excludes one.
+fn loops(text: &str) -> Result<Loops, String> {
+    let mut all = BTreeSet::new();
+    let mut excluded = BTreeSet::new();
+    for name in text.split(',') {
+        let (set, name) = match name.strip_prefix('-') {
+            Some(name) => (&mut excluded, name),
+            None => (&mut all, name),
+        };
+        match Loop::named(name) {
+            _ if name == "*" => set.extend(Loop::ALL),
+            Some(named) => {
+                set.insert(named);
+            }
+            None => {
+                let names = Loop::ALL.map(Loop::as_str).join(", ");
+                return Err(format!(
+                    "no control loop is named {name:?}; there are {names}, and * for all"
+                ));
+            }
+        }
+    }
+    Ok(Loops(all.difference(&excluded).copied().collect()))
+}
+
 impl ValueEnum for Loop {
     fn value_variants<'a>() -> &'a [Self] {
-        &Loop::ALL
+        &Loop::OF_DEMO
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -283,7 +315,7 @@ impl TypedServe {
             seed_objects: self.seed_objects,
             churn: self.churn,
             faults: self.fault,
-            controllers: self.controllers,
+            controllers: self.controllers.unwrap_or_default().0,
             collects_garbage: self.enable_garbage_collector,
             authorization: self.authorization,
         })
@@ -358,149 +390,4 @@ fn quantity(text: &str) -> Result<String, room::NotAQuantity> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn typed(line: &str) -> Asked {
-        read_from(std::iter::once("kubectl-informer").chain(line.split_whitespace()))
-    }
-
-    fn demo(line: &str) -> demo::Options {
-        match typed(line) {
-            Asked::For(Wanted {
-                command: Command::Demo(options),
-                ..
-            }) => options,
-            other => panic!("{line}: {other:?}"),
-        }
-    }
-
-    fn refusal(line: &str) -> String {
-        match typed(line) {
-            Asked::Wrongly(what) => what,
-            other => panic!("{line}: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn one_pod_fails_if_the_demo_runs_pods() {
-        assert_eq!(demo("demo").pods_fail, 1);
-        assert_eq!(demo("demo --pods-fail 0").pods_fail, 0);
-        assert_eq!(demo("demo --replicas 0").pods_fail, 0);
-        assert_eq!(demo("demo --kubeconfig f").pods_fail, 0);
-        assert_eq!(demo("demo --kubeconfig f --act").pods_fail, 1);
-    }
-
-    #[test]
-    fn the_deadline_grows_with_the_number_of_pods() {
-        assert_eq!(demo("demo --replicas 0").deadline, DEADLINE);
-        assert!(demo("demo --replicas 500").deadline > DEADLINE);
-        assert_eq!(demo("demo --deadline 3").deadline, Duration::from_secs(3));
-    }
-
-    #[test]
-    fn invalid_arguments_are_rejected_in_one_line_with_the_valid_form() {
-        let rows = [
-            ("", "demo or serve"),
-            ("demo --replicas many", "--replicas"),
-            ("demo --replicas 5001", "5000"),
-            ("demo --without kubelet", "node-agent"),
-            ("demo --namespace a", "--kubeconfig"),
-            ("demo --act", "--kubeconfig"),
-            ("demo --kubeconfig f --without scheduler", "--act"),
-            ("demo --kubeconfig f --pods-fail 2", "--act"),
-            ("demo --replicas 0 --pods-fail 1", "set --replicas to 1"),
-            ("demo --cpu lots", "100m"),
-            ("serve --listen 8080", "127.0.0.1:8001"),
-            ("serve --port 8080", "--port"),
-            ("serve --seed-objects unicorns=3", "\"unicorns\""),
-            ("serve --seed-objects pods", "pods=1000"),
-            (
-                "serve --seed-objects po=1 --seed-objects pods=2",
-                "pods twice",
-            ),
-            ("serve --churn 500/s", "--seed-objects"),
-            ("serve --seed-objects pods=1 --churn fast", "500/s or 30/m"),
-            ("serve --fault nonsense", "line 1, column 1"),
-            ("serve --data-dir", "--data-dir"),
-            ("serve --watch-cache=maybe", "--watch-cache"),
-            ("serve --watch-cache-sizes pods", "pods#1000"),
-            (
-                "serve --watch-cache-sizes pods#1,unicorns#2",
-                "\"unicorns\"",
-            ),
-            ("serve --watch-cache-sizes po#1,pods#2", "pods twice"),
-            (
-                "serve --watch-cache=false --watch-cache-sizes pods#1",
-                "omit it, or omit --default-watch-cache-size",
-            ),
-            (
-                "serve --watch-cache=false --default-watch-cache-size 5",
-                "omit it, or omit --default-watch-cache-size",
-            ),
-            ("watch pods", "watch"),
-        ];
-        for (line, says) in rows {
-            let what = refusal(line);
-            assert!(what.contains(says), "{line}: {what}");
-            assert!(!what.contains('\n'), "{line}: {what}");
-        }
-    }
-
-    #[test]
-    fn serve_options_are_parsed() {
-        let line = "serve --seed-objects pods=10 --seed-objects cm=5 --churn 30/m --fault @a.plan --controllers";
-        let Asked::For(Wanted {
-            command: Command::Serve(options),
-            ..
-        }) = typed(line)
-        else {
-            panic!("{line}");
-        };
-        let seeded: Vec<_> = options
-            .seed_objects
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        assert_eq!(seeded, ["10 pods", "5 configmaps"]);
-        assert_eq!(
-            options.churn.map(|rate| rate.to_string()).as_deref(),
-            Some("30/m")
-        );
-        assert!(
-            matches!(options.faults, Some(FaultPlan::File(path)) if path.as_os_str() == "a.plan")
-        );
-        assert!(options.controllers);
-    }
-
-    #[test]
-    fn watch_cache_flags_match_kube_apiserver() {
-        let caches = |line: &str| match typed(line) {
-            Asked::For(Wanted {
-                command: Command::Serve(options),
-                ..
-            }) => options.watch_caches,
-            other => panic!("{line}: {other:?}"),
-        };
-        assert_eq!(caches("serve"), WatchCaches::default());
-        assert_eq!(caches("serve --watch-cache"), WatchCaches::default());
-        assert_eq!(caches("serve --watch-cache=true"), WatchCaches::default());
-        let off = caches("serve --watch-cache=false");
-        assert_eq!(off.default, WatchCache::Off);
-        let line = "serve --default-watch-cache-size 50 --watch-cache-sizes pods#9,nodes#0 --watch-cache-sizes deploy#7";
-        let expected = WatchCaches {
-            default: WatchCache::Size(50),
-            sizes: ["pods#9", "nodes#0", "deployments.apps#7"]
-                .map(|size| size.parse().unwrap())
-                .into(),
-        };
-        assert_eq!(caches(line), expected);
-    }
-
-    #[test]
-    fn help_and_version_are_not_errors() {
-        for line in ["--help", "demo --help", "--version"] {
-            assert!(matches!(typed(line), Asked::Help(_)), "{line}");
-        }
-    }
-}
+mod tests;

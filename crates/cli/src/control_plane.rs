@@ -14,13 +14,18 @@
 //! - After [`ControlPlane::shutdown`] no task, watch or request of a loop remains.
 
 pub(crate) mod deployment;
+pub(crate) mod disruption;
+pub(crate) mod job;
 pub(crate) mod node_agent;
 pub(crate) mod replica_set;
 pub(crate) mod scheduler;
 pub(crate) mod step;
 
 mod cache;
+mod clock;
+mod events;
 mod expectations;
+mod percent;
 pub(crate) mod room;
 
 use std::{
@@ -48,6 +53,8 @@ use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use self::{
     cache::{Cache, Reads},
+    clock::Clock,
+    events::{Events, Report},
     step::{Step, Teller},
 };
 
@@ -85,6 +92,8 @@ pub(crate) struct ControlPlane {
     running: JoinSet<()>,
     stopping: Arc<AtomicBool>,
     troubles: Troubles,
+    clock: Clock,
+    writes_events: bool,
 }
 
 /// The control loops that a real control plane runs in one binary, such as kube-controller-manager.
@@ -96,6 +105,9 @@ pub(crate) struct Process {
     factory: SharedInformerFactory,
     scope: Scope,
     steps: mpsc::Sender<Step>,
+    clock: Clock,
+    /// Where the loops report events, if they write some.
+    events: Option<mpsc::Sender<Report>>,
     reads: Reads,
     /// Status of each informer, by the plural name of its resource, such as `pods`.
     informers: BTreeMap<String, StatusReader>,
@@ -123,17 +135,31 @@ impl ControlPlane {
             running: JoinSet::new(),
             stopping: Arc::default(),
             troubles: Troubles::default(),
+            clock: Clock::system(),
+            writes_events: false,
         }
+    }
+
+    /// Lets the loops of the processes that are created from now on write events (`kubectl get events`).
+    pub(crate) fn write_events(&mut self) {
+        self.writes_events = true;
     }
 
     /// Creates a [`Process`], a group of control loops that share `client` and an informer factory.
     ///
     /// The group is empty. The caller adds the loops, and then passes the process to [`ControlPlane::host`].
-    pub(crate) fn process(&self, user_agent: &str, client: Client) -> Process {
+    pub(crate) fn process(&mut self, user_agent: &str, client: Client) -> Process {
         let factory = SharedInformerFactory::builder(client.clone())
             .namespaces(self.scope.namespace.as_deref())
             .build();
+        let events = self.writes_events.then(|| {
+            let (sender, writer) = events::channel(client.clone(), self.clock);
+            self.waiting.push(Box::pin(writer.run()));
+            sender
+        });
         Process {
+            clock: self.clock,
+            events,
             user_agent: Arc::from(user_agent),
             client,
             factory,
@@ -226,6 +252,10 @@ impl ControlPlane {
     /// Workers that are still busy after two seconds are aborted.
     pub(crate) async fn shutdown(mut self) {
         self.stopping.store(true, Ordering::Relaxed);
+        for process in &mut self.processes {
+            // A writer of events ends with the last loop that can report one.
+            process.events = None;
+        }
         for queue in &self.queues {
             queue.shut_down();
         }
@@ -239,12 +269,34 @@ impl ControlPlane {
     }
 }
 
+#[cfg(test)]
+impl ControlPlane {
+    /// Returns a control plane for the objects in the namespace `default`, and the receiver of its steps.
+    fn of_default() -> (Self, mpsc::Receiver<Step>) {
+        let (tell, steps) = mpsc::channel(step::STEPS_MAX);
+        let scope = Scope {
+            namespace: Some("default".to_owned()),
+            selector: Selector::everything(),
+        };
+        (Self::new(scope, tell), steps)
+    }
+}
+
 // === impl Process ===
 
 impl Process {
     /// Returns the [`Teller`] with which the loop `who` reports what it observes and does.
     pub(crate) fn teller(&self, who: &str) -> Teller {
         Teller::new(who, self.steps.clone())
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Returns the events of the component `component`, on the node `host` if it runs on one.
+    fn events(&self, component: &str, host: Option<&str>) -> Events {
+        Events::new(component, host, self.events.clone())
     }
 
     fn user_agent(&self) -> Arc<str> {
@@ -352,4 +404,21 @@ fn is_leaving<K: Resource>(object: &K) -> bool {
 /// Returns whether the server responded 404 Not Found.
 fn is_gone(error: &kube_client::Error) -> bool {
     matches!(error, kube_client::Error::Api(status) if status.is_not_found())
+}
+
+/// Returns whether the server rejected a creation because the namespace is being deleted.
+fn is_in_ending_namespace(error: &anyhow::Error) -> bool {
+    let Some(kube_client::Error::Api(status)) = error.downcast_ref() else {
+        return false;
+    };
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.any(|cause| cause.reason == "NamespaceTerminating")
+}
+
+/// Returns the message of the server's response if `error` is one.
+fn message_of(error: &anyhow::Error) -> String {
+    match error.downcast_ref() {
+        Some(kube_client::Error::Api(status)) => status.message.clone(),
+        _ => format!("{error:#}"),
+    }
 }

@@ -34,7 +34,7 @@ use super::Ending;
 use crate::{
     control_plane::{
         ControlPlane, deployment,
-        node_agent::{self, Fates},
+        node_agent::{self, Fates, Logs},
         replica_set,
         scheduler::{self, Reach},
         step::{Kind, Loop, STEPS_MAX, Step, Teller},
@@ -263,7 +263,12 @@ impl Stage<'_> {
         for (short, node) in self.world.nodes() {
             let name = format!("{}/{short}", Loop::NodeAgent);
             let mut process = self.plane.process(&name, self.world.client(&name)?);
-            node_agent::open(&mut self.plane, &mut process, &node, &fates)?;
+            node_agent::open(
+                &mut self.plane,
+                &mut process,
+                &node,
+                (&fates, &Logs::default()),
+            )?;
             self.plane.host(process);
         }
         Ok(())

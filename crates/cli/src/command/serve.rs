@@ -17,6 +17,7 @@ mod template;
 mod watch_caches;
 
 use std::{
+    collections::BTreeSet,
     convert::Infallible,
     fs::{self, OpenOptions},
     io::{self, Write},
@@ -33,7 +34,7 @@ use tokio::time::Instant;
 use self::{churn::Churn, controllers::Controllers, seeding::Population};
 use super::Ending;
 use crate::{
-    control_plane::step::Loop,
+    control_plane::{node_agent::Logs, step::Loop},
     interrupt::{Interrupt, Signal},
     output,
 };
@@ -67,7 +68,8 @@ pub(crate) struct Options {
     pub(crate) seed_objects: Vec<SeedObjects>,
     pub(crate) churn: Option<Rate>,
     pub(crate) faults: Option<FaultPlan>,
-    pub(crate) controllers: bool,
+    /// The control loops to run.
+    pub(crate) controllers: BTreeSet<Loop>,
     pub(crate) collects_garbage: bool,
     pub(crate) authorization: Authorization,
 }
@@ -90,12 +92,13 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
     let plan = options.faults.as_ref().map(FaultPlan::read).transpose()?;
     let definitions = definitions::read(&options.definitions)?;
     let prepared = async {
-        let server = start(options).await?;
+        let logs = Logs::default();
+        let server = start(options, &logs).await?;
         let installed = definitions::install(&server, definitions)?;
         if !installed.is_empty() {
             output::say(format_args!("definitions: {}", installed.join(", ")));
         }
-        let company = Company::prepare(&server, options).await?;
+        let company = Company::prepare(&server, options, &logs).await?;
         anyhow::Ok((server, company))
     };
     let (server, mut company) = match interrupt.unless(prepared).await {
@@ -111,8 +114,8 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
 }
 
 /// Builds the server, and loads the stored objects if a data directory is set.
-async fn start(options: &Options) -> anyhow::Result<Server> {
-    let builder = options
+async fn start(options: &Options, logs: &Logs) -> anyhow::Result<Server> {
+    let mut builder = options
         .watch_caches
         .set(Server::builder())
         .default_service_accounts(true)
@@ -122,6 +125,9 @@ async fn start(options: &Options) -> anyhow::Result<Server> {
             Authorization::AlwaysAllow => kube_informer_apiserver::Authorization::AlwaysAllow,
             Authorization::Rbac => kube_informer_apiserver::Authorization::Rbac,
         });
+    if options.controllers.contains(&Loop::NodeAgent) {
+        builder = builder.pod_logs(logs.clone());
+    }
     let Some(directory) = &options.data_dir else {
         return Ok(builder.build());
     };
@@ -192,7 +198,7 @@ async fn listen(options: &Options, server: &Server) -> anyhow::Result<(Listening
 
 impl Company {
     /// Creates the seeded objects on the server, and the controllers if requested.
-    async fn prepare(server: &Server, options: &Options) -> anyhow::Result<Self> {
+    async fn prepare(server: &Server, options: &Options, logs: &Logs) -> anyhow::Result<Self> {
         // The seed depends on the revision. A later start must not assign the uids of an earlier start again.
         let mut rng = Rng::with_seed(RNG_SEED.wrapping_add(server.revision()));
         let populations = seed(server, &options.seed_objects, &mut rng).await?;
@@ -202,17 +208,18 @@ impl Company {
             ));
             (Churn::new(server.clone(), populations, rng), rate)
         });
-        let controllers = if options.controllers {
-            let loops = Loop::ALL.map(Loop::as_str).join(", ");
+        let controllers = if options.controllers.is_empty() {
+            None
+        } else {
+            let loops: Vec<&str> = options.controllers.iter().map(|it| it.as_str()).collect();
+            let loops = loops.join(", ");
             let nodes = controllers::NODES.join(" and ");
             output::say(format_args!("controllers: {loops}, for pods on {nodes}"));
             let server = match options.authorization {
                 Authorization::AlwaysAllow => server.clone(),
                 Authorization::Rbac => server.as_user(User::new(ADMIN).in_group(MASTERS)),
             };
-            Some(Controllers::open(&server).await?)
-        } else {
-            None
+            Some(Controllers::open(&server, &options.controllers, logs).await?)
         };
         Ok(Self { churn, controllers })
     }

@@ -53,6 +53,13 @@ where
         self.lister.list(&Selector::everything()).collect()
     }
 
+    /// Returns the objects in the namespace of `name`.
+    pub(crate) fn beside(&self, name: &ObjectName) -> Vec<Object<K>> {
+        self.read();
+        let namespace = self.lister.namespace(name.namespace().unwrap_or_default());
+        namespace.list(&Selector::everything()).collect()
+    }
+
     pub(crate) fn by_index(&self, index: &IndexToken, value: &str) -> Vec<Object<K>> {
         self.read();
         self.indexer

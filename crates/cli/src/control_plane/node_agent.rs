@@ -1,13 +1,20 @@
 //! The node agent: simulates the containers of its node's pods, and writes the status of these pods.
 //!
-//! A container runs as soon as the agent starts it. While the counter [`Fates`] is above zero, each started
-//! container decrements the counter, and fails after 400 ms. All other containers run until their pods are
-//! deleted.
+//! The annotations of a pod say how its containers behave (see the module `plan`). Without annotations, they run
+//! and are ready as soon as the agent starts them, and run until the pod is deleted. Containers that end are
+//! started again as `restartPolicy` says, with the delays of the kubelet.
+//!
+//! While the counter [`Fates`] is above zero, each started pod decrements the counter, and fails after 400 ms.
 //!
 //! Guarantees:
 //! - The agent never changes a pod of another node.
-//! - Before the agent reports that a pod has failed, it gets the pod from the server. The pod in the cache
+//! - Before the agent reports that a pod has ended, it gets the pod from the server. The pod in the cache
 //!   may be stale, and the final status must be based on the newest pod.
+
+mod container;
+mod logs;
+mod plan;
+mod pod_status;
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +25,8 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::api::core::v1::Pod;
+use jiff::Timestamp;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
 use kube_client::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube_informer::{
     Event, EventHandler, Object, ObjectName,
@@ -26,11 +34,18 @@ use kube_informer::{
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
+pub(crate) use self::logs::Logs;
+use self::{
+    container::{Happening, Life},
+    plan::{Plan, Restart},
+    pod_status::View,
+};
 use super::{
     ControlPlane, Process, Reconciler, Writes,
     cache::Cache,
+    clock::Clock,
+    events::Events,
     is_gone, is_leaving,
     step::{Kind, Loop, Teller},
 };
@@ -48,19 +63,27 @@ pub(crate) struct Fates(Arc<AtomicU32>);
 struct Agent {
     node: String,
     pods: Cache<Pod>,
-    containers: Mutex<BTreeMap<ObjectName, Container>>,
+    running: Mutex<BTreeMap<ObjectName, Running>>,
     fates: Fates,
+    logs: Logs,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
+    events: Events,
+    clock: Clock,
     write_pods: Writes<Pod>,
 }
 
-/// The simulated container of one pod.
+/// A pod that the agent has started, until the pod is gone.
 #[derive(Clone, Debug)]
-struct Container {
+struct Running {
     /// Uid of the pod; a new pod with the same name has another uid.
     pod_uid: String,
-    ends: Option<Instant>,
+    /// What the annotations said when the agent last read them.
+    declared: Plan,
+    life: Life,
+    /// When the agent saw the deletion.
+    stops: Option<Timestamp>,
+    has_stopped: bool,
 }
 
 /// Event handler that queues new and changed pods of `node`, and all deleted pods.
@@ -81,7 +104,7 @@ pub(crate) fn open(
     plane: &mut ControlPlane,
     process: &mut Process,
     node: &str,
-    fates: &Fates,
+    (fates, logs): (&Fates, &Logs),
 ) -> Result<(), anyhow::Error> {
     let who = process.user_agent();
     let teller = process.teller(&who);
@@ -96,10 +119,13 @@ pub(crate) fn open(
     let agent = Agent {
         node: node.to_owned(),
         pods: process.cache(&pods),
-        containers: Mutex::default(),
+        running: Mutex::default(),
         fates: fates.clone(),
+        logs: logs.clone(),
         queue: queue.clone(),
         teller,
+        events: process.events("kubelet", Some(node)),
+        clock: process.clock(),
         write_pods: process.writes(),
     };
     plane.staff(&who, queue, agent, WORKERS);
@@ -143,6 +169,14 @@ pub(super) fn is_ready(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let mut conditions = status.iter().flat_map(|s| s.conditions.iter().flatten());
     phase(pod) == "Running" && conditions.any(|it| it.type_ == "Ready" && it.status == "True")
+}
+
+/// Returns since when a pod is ready.
+pub(super) fn ready_since(pod: &Pod) -> Option<&Time> {
+    let status = pod.status.as_ref()?;
+    let mut conditions = status.conditions.iter().flatten();
+    let ready = conditions.find(|it| it.type_ == "Ready" && it.status == "True")?;
+    ready.last_transition_time.as_ref()
 }
 
 impl Fates {
@@ -212,68 +246,171 @@ impl Pods {
 impl Reconciler for Agent {
     async fn reconcile(&self, name: &ObjectName) -> Result<(), anyhow::Error> {
         let Some(handle) = self.pods.find(name) else {
-            self.containers.lock().remove(name);
+            if let Some(it) = self.running.lock().remove(name) {
+                self.logs.forget(name, &it.pod_uid);
+            }
             return Ok(());
         };
         let pod = handle.get()?;
-        if node_of(&pod) != Some(&self.node) || has_ended(&pod) {
-            self.containers.lock().remove(name);
+        if node_of(&pod) != Some(&self.node) {
             return Ok(());
         }
         if is_leaving(&*pod) {
-            self.containers.lock().remove(name);
-            return self.remove(&pod).await;
+            return self.stop(name, &pod).await;
         }
-        let container = self.start(name, &pod);
-        match container.ends {
-            Some(at) if Instant::now() >= at => self.end(name, &container).await,
-            _ if is_ready(&pod) => Ok(()),
-            _ => self.write(name, &container, running(&pod)).await,
+        if has_ended(&pod) {
+            return Ok(());
         }
+        let now = self.clock.now();
+        let plan = match Plan::of(&pod) {
+            Ok(plan) => plan,
+            Err(error) => return self.reject(name, &pod, error.to_string()).await,
+        };
+        let life = self.advance(name, &pod, plan);
+        let view = View::Life(&life, now);
+        let shown = view.shown();
+        if pod_status::shown_by(&pod).as_ref() == Some(&shown) {
+            return Ok(());
+        }
+        let is_start = pod_status::shown_by(&pod).is_none_or(|before| before.phase == "Pending");
+        if matches!(shown.phase, "Failed" | "Succeeded") {
+            return self.end(name, &pod, &view).await;
+        }
+        self.write(name, &pod, view.status(&pod)).await?;
+        if is_start && shown.phase == "Running" {
+            for container in pod.spec.iter().flat_map(|spec| &spec.containers) {
+                let text = format!("Container started: {}", container.name);
+                self.events.normal(&*pod, "Started", text);
+            }
+        }
+        Ok(())
     }
 }
 
 impl Agent {
-    /// Returns the pod's simulated container. If the pod has no container, starts one first.
-    fn start(&self, name: &ObjectName, pod: &Pod) -> Container {
-        let pod_uid = pod.metadata.uid.clone().unwrap_or_default();
-        let mut containers = self.containers.lock();
-        if let Some(container) = containers.get(name).filter(|c| c.pod_uid == pod_uid) {
-            return container.clone();
+    /// Returns the life of the pod's containers now. If the pod has none, starts one first, or continues the one in
+    /// the pod's status, which an earlier agent has started.
+    ///
+    /// Queues the pod for the next change. Changed annotations have effect from now on.
+    fn advance(&self, name: &ObjectName, pod: &Pod, plan: Plan) -> Life {
+        let now = self.clock.now();
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        let mut running = self.running.lock();
+        if running.get(name).is_some_and(|it| it.pod_uid != uid) {
+            running.remove(name);
         }
-        let ends = self.fates.dooms_next().then(|| Instant::now() + LIFETIME);
-        let container = Container { pod_uid, ends };
-        containers.insert(name.clone(), container.clone());
-        if ends.is_some() {
-            self.queue.add_after(name.clone(), LIFETIME);
+        let it = running.entry(name.clone()).or_insert_with(|| Running {
+            pod_uid: uid.clone(),
+            declared: plan.clone(),
+            life: pod_status::life_of(pod, plan.clone(), now)
+                .unwrap_or_else(|| Life::new(self.fated(plan.clone()), now)),
+            stops: None,
+            has_stopped: false,
+        });
+        if it.declared != plan {
+            it.declared = plan.clone();
+            it.life.plan = plan;
         }
-        container
+        if let Some(next) = it.life.advance(now) {
+            let left = Duration::try_from(next.duration_since(now)).unwrap_or_default();
+            self.queue.add_after(name.clone(), left);
+        }
+        for happening in it.life.happened.drain(..) {
+            match happening {
+                Happening::Started(at) => self.logs.start(name, &uid, (at, &it.life.plan.log)),
+                Happening::Ended(end) => self.logs.end(name, (end.at, end.code)),
+            }
+        }
+        it.life.clone()
     }
 
-    /// Writes the status `Failed` of a pod whose container has ended.
-    async fn end(&self, name: &ObjectName, container: &Container) -> Result<(), anyhow::Error> {
+    /// Replaces the plan of a pod that must fail.
+    fn fated(&self, plan: Plan) -> Plan {
+        if !self.fates.dooms_next() {
+            return plan;
+        }
+        Plan {
+            end: Some((LIFETIME, 1)),
+            restart: Restart::Never,
+            ..plan
+        }
+    }
+
+    /// Reports that the annotations of a pod are invalid. The pod waits until it is changed.
+    async fn reject(&self, name: &ObjectName, pod: &Pod, why: String) -> Result<(), anyhow::Error> {
+        let view = View::Invalid(why.clone(), self.clock.now());
+        if pod_status::shown_by(pod).as_ref() == Some(&view.shown()) {
+            return Ok(());
+        }
+        self.events.warning(pod, "Failed", why);
+        self.write(name, pod, view.status(pod)).await
+    }
+
+    /// Stops the containers of a pod that is being deleted, and removes the pod when they have stopped.
+    async fn stop(&self, name: &ObjectName, pod: &Pod) -> Result<(), anyhow::Error> {
+        let now = self.clock.now();
+        let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
+        let grace = Duration::from_secs(u64::try_from(grace).unwrap_or(0));
+        let delay = Plan::of(pod).map_or(Duration::ZERO, |plan| plan.stop_delay.min(grace));
+        let since = {
+            let mut running = self.running.lock();
+            running.get_mut(name).map(|it| *it.stops.get_or_insert(now))
+        };
+        let passed =
+            since.map(|since| Duration::try_from(now.duration_since(since)).unwrap_or_default());
+        // A pod that the agent has not started has nothing to stop.
+        let left = passed.map_or(Duration::ZERO, |passed| delay.saturating_sub(passed));
+        if !left.is_zero() {
+            self.queue.add_after(name.clone(), left);
+            return Ok(());
+        }
+        let stopping = {
+            let mut running = self.running.lock();
+            let it = running
+                .get_mut(name)
+                .filter(|it| !has_ended(pod) && !it.has_stopped);
+            it.map(|it| it.has_stopped = true).is_some()
+        };
+        if stopping {
+            for container in pod.spec.iter().flat_map(|spec| &spec.containers) {
+                let text = format!("Stopping container {}", container.name);
+                self.events.normal(pod, "Killing", text);
+            }
+        }
+        self.remove(pod).await
+    }
+
+    /// Writes the final status of a pod whose containers have ended.
+    async fn end(
+        &self,
+        name: &ObjectName,
+        pod: &Pod,
+        view: &View<'_>,
+    ) -> Result<(), anyhow::Error> {
+        let uid = pod.metadata.uid.as_ref();
         let pod = match self.write_pods.to(name.namespace()).get(name.name()).await {
             Ok(pod) => pod,
-            // The cache observes the deletion later, and the container is removed then.
+            // The cache observes the deletion later, and the containers are removed then.
             Err(error) if is_gone(&error) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        if pod.metadata.uid.as_ref() != Some(&container.pod_uid) || has_ended(&pod) {
+        if pod.metadata.uid.as_ref() != uid || has_ended(&pod) {
             return Ok(());
         }
         let handle = Object::new(pod)?;
         let text = "its container ended: reads it from the server";
         self.teller.tell(Kind::PodEnds, &handle, text).await;
-        self.write(name, container, failed(&*handle.get()?)).await
+        let pod = handle.get()?;
+        self.write(name, &pod, view.status(&pod)).await
     }
 
     async fn write(
         &self,
         name: &ObjectName,
-        container: &Container,
+        pod: &Pod,
         status: Value,
     ) -> Result<(), anyhow::Error> {
-        let patch = json!({"metadata": {"uid": container.pod_uid}, "status": status});
+        let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
         let patched = self
             .write_pods
             .to(name.namespace())
@@ -305,63 +442,6 @@ impl Agent {
             _ => Ok(()),
         }
     }
-}
-
-/// Returns the status of a running pod in which all containers are ready.
-fn running(pod: &Pod) -> Value {
-    json!({
-        "phase": "Running",
-        "conditions": conditions(pod, "True", None),
-        "containerStatuses": containers(pod, true, &json!({"running": {}})),
-    })
-}
-
-/// Returns the status of a pod whose containers have ended with an error.
-fn failed(pod: &Pod) -> Value {
-    let ended = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
-    json!({
-        "phase": "Failed",
-        "reason": "Error",
-        "message": "the container ended by itself",
-        "conditions": conditions(pod, "False", Some("PodFailed")),
-        "containerStatuses": containers(pod, false, &ended),
-    })
-}
-
-/// Returns all conditions for the pod's status, because a merge patch replaces the whole list.
-fn conditions(pod: &Pod, ready: &str, reason: Option<&str>) -> Value {
-    const OWN: [&str; 3] = ["Initialized", "ContainersReady", "Ready"];
-    let status = pod.status.as_ref();
-    let others = status.iter().flat_map(|s| s.conditions.iter().flatten());
-    let others = others.filter(|condition| !OWN.contains(&condition.type_.as_str()));
-    let own = OWN.map(|kind| match (kind, reason) {
-        ("Initialized", _) => json!({"type": kind, "status": "True"}),
-        (_, None) => json!({"type": kind, "status": ready}),
-        (_, Some(reason)) => json!({"type": kind, "status": ready, "reason": reason}),
-    });
-    others
-        .map(|condition| json!(condition))
-        .chain(own)
-        .collect()
-}
-
-fn containers(pod: &Pod, ready: bool, state: &Value) -> Value {
-    let spec = pod.spec.as_ref();
-    let containers = spec.iter().flat_map(|spec| &spec.containers);
-    let of = |name: &str, image: Option<&str>| {
-        json!({
-            "name": name,
-            "image": image.unwrap_or_default(),
-            "imageID": "",
-            "ready": ready,
-            "started": ready,
-            "restartCount": 0,
-            "state": state,
-        })
-    };
-    containers
-        .map(|container| of(&container.name, container.image.as_deref()))
-        .collect()
 }
 
 #[cfg(test)]

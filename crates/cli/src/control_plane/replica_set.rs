@@ -6,17 +6,21 @@
 //! - Pods that have ended are deleted and replaced. In Kubernetes, the controller only replaces them, and the
 //!   garbage collector deletes them.
 
+mod pod;
+mod status;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use k8s_openapi::api::{
     apps::v1::{ReplicaSet, ReplicaSetStatus},
     core::v1::Pod,
 };
-use kube_client::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
-use kube_core::Resource;
+use kube_client::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube_core::ResourceExt;
 use kube_informer::{
     Event, EventHandler, Object, ObjectName,
     indexer::IndexToken,
@@ -25,14 +29,20 @@ use kube_informer::{
 use parking_lot::Mutex;
 use serde_json::json;
 
+use self::{
+    pod::{least_useful, newest_ready, pod_of},
+    status::{conditions, normalized},
+};
 use super::{
     ControlPlane, Process, Reconciler, Writes,
     cache::Cache,
+    clock::Clock,
     controller_name, controller_uid,
     deployment::pods,
+    events::Events,
     expectations::{EXPECTATION_TIMEOUT, Expectations},
-    is_gone, is_leaving,
-    node_agent::{has_ended, is_ready},
+    is_gone, is_in_ending_namespace, is_leaving, message_of,
+    node_agent::{has_ended, is_ready, ready_since},
     step::{Kind, Loop, Teller},
 };
 
@@ -52,6 +62,8 @@ struct Controller {
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
+    events: Events,
+    clock: Clock,
     /// Number of ready pods of each ReplicaSet at the latest call of [`Controller::tell_content`].
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Writes<ReplicaSet>,
@@ -109,6 +121,8 @@ pub(crate) async fn open(
         expectations,
         queue: queue.clone(),
         teller,
+        events: process.events("replicaset-controller", None),
+        clock: process.clock(),
         content: Mutex::default(),
         write_replica_sets: process.writes(),
         write_pods: process.writes(),
@@ -227,30 +241,94 @@ impl Reconciler for Controller {
         for pod in &handles {
             pods.push(pod.get()?);
         }
-        let (mut ended, active): (Vec<_>, Vec<_>) = pods
-            .into_iter()
-            .filter(|pod| !is_leaving(&**pod))
-            .partition(|pod| has_ended(pod));
-        let ready = active.iter().filter(|pod| is_ready(pod)).count();
-        let has = i32::try_from(active.len())?;
-        let ready = i32::try_from(ready)?;
+        let (leaving, pods): (Vec<_>, Vec<_>) =
+            pods.into_iter().partition(|pod| is_leaving(&**pod));
+        let (mut ended, active): (Vec<_>, Vec<_>) =
+            pods.into_iter().partition(|pod| has_ended(pod));
+        let mut status = self.count(&set, &active)?;
+        let terminating = leaving.iter().filter(|pod| !has_ended(pod)).count();
+        status.terminating_replicas = Some(i32::try_from(terminating)?);
+        let has = status.replicas;
+        let mut changed = Ok(());
         if !met {
             self.queue.add_after(name.clone(), EXPECTATION_TIMEOUT);
         } else if has == wanted(&set) && ended.is_empty() {
+            let ready = status.ready_replicas.unwrap_or(0);
             self.tell_content(name, ready, newest).await;
         } else {
             let missing = usize::try_from(wanted(&set) - has).unwrap_or(0);
             let spare = usize::try_from(has - wanted(&set)).unwrap_or(0);
             ended.extend(least_useful(active, spare));
             ended.truncate(BURST_MAX);
-            self.change(name, &set, missing.min(BURST_MAX), &ended)
-                .await?;
+            changed = self
+                .change(name, &set, missing.min(BURST_MAX), &ended)
+                .await;
         }
-        self.write_status(&set, has, ready).await
+        if met {
+            status.conditions = Some(conditions(&set, changed.as_ref().err(), (has, self.clock)));
+        }
+        let written = self.write_status(&set, &status).await;
+        changed?;
+        written
     }
 }
 
 impl Controller {
+    /// Counts the pods that are neither ended nor being deleted.
+    ///
+    /// If a ready pod becomes available only later, queues the ReplicaSet for that time.
+    fn count(
+        &self,
+        set: &ReplicaSet,
+        active: &[Arc<Pod>],
+    ) -> Result<ReplicaSetStatus, anyhow::Error> {
+        let spec = set.spec.as_ref();
+        let seconds = spec.and_then(|spec| spec.min_ready_seconds).unwrap_or(0);
+        let min_ready = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+        let labels =
+            spec.and_then(|spec| spec.template.as_ref()?.metadata.as_ref()?.labels.clone());
+        let labels = labels.unwrap_or_default();
+        let (mut labeled, mut ready, mut available) = (0, 0, 0);
+        let mut next = None;
+        for pod in active {
+            let of_pod = pod.labels();
+            labeled += i32::from(
+                labels
+                    .iter()
+                    .all(|(key, value)| of_pod.get(key) == Some(value)),
+            );
+            if !is_ready(pod) {
+                continue;
+            }
+            ready += 1;
+            match self.left_until_available(pod, min_ready) {
+                Duration::ZERO => available += 1,
+                left => next = Some(next.map_or(left, |next: Duration| next.min(left))),
+            }
+        }
+        if let (Some(next), Some(name)) = (next, set.metadata.name.as_deref()) {
+            let name = ObjectName::new(set.metadata.namespace.as_deref(), name);
+            self.queue.add_after(name, next);
+        }
+        Ok(ReplicaSetStatus {
+            observed_generation: set.metadata.generation,
+            replicas: i32::try_from(active.len())?,
+            fully_labeled_replicas: Some(labeled),
+            ready_replicas: Some(ready),
+            available_replicas: Some(available),
+            ..set.status.clone().unwrap_or_default()
+        })
+    }
+
+    /// Returns for how long a ready pod must stay ready until it counts as available.
+    fn left_until_available(&self, pod: &Pod, min_ready: Duration) -> Duration {
+        match ready_since(pod) {
+            _ if min_ready.is_zero() => Duration::ZERO,
+            Some(since) => self.clock.left(since, min_ready),
+            None => min_ready,
+        }
+    }
+
     /// Deletes the pods in `surplus`, and creates `missing` new pods, until the first error.
     async fn change(
         &self,
@@ -268,34 +346,60 @@ impl Controller {
                 Ok(()) => self.delete(pod).await,
                 Err(_) => Ok(false),
             };
+            let pod_name = pod.name_any();
             match deleted {
-                Ok(true) => {}
+                Ok(true) => {
+                    let text = format!("Deleted pod: {pod_name}");
+                    self.events.normal(set, "SuccessfulDelete", text);
+                }
                 Ok(false) => self.expectations.deleted(name, &uid(pod)),
                 Err(error) => {
                     self.expectations.deleted(name, &uid(pod));
+                    let text = format!("Error deleting: {}", message_of(&error));
+                    self.events.warning(set, "FailedDelete", text);
                     outcome = Err(error);
                 }
             }
         }
-        for _ in 0..missing {
-            if outcome.is_ok() {
-                let pod = pod_of(set);
-                let created = self
-                    .write_pods
-                    .in_namespace_of(set)
-                    .create(&PostParams::default(), &pod)
-                    .await;
-                outcome = created.map(drop);
+        let mut created = 0;
+        while created < missing && outcome.is_ok() {
+            outcome = self.create(set).await;
+            created += usize::from(outcome.is_ok());
+        }
+        for _ in created..missing {
+            self.expectations.created(name);
+        }
+        // Nothing can be created in a namespace that is being deleted.
+        outcome.or_else(|error| {
+            if is_in_ending_namespace(&error) {
+                Ok(())
+            } else {
+                Err(error)
             }
-            if outcome.is_err() {
-                self.expectations.created(name);
+        })
+    }
+
+    async fn create(&self, set: &ReplicaSet) -> Result<(), anyhow::Error> {
+        let api = self.write_pods.in_namespace_of(set);
+        match api.create(&PostParams::default(), &pod_of(set)).await {
+            Ok(pod) => {
+                let text = format!("Created pod: {}", pod.name_any());
+                self.events.normal(set, "SuccessfulCreate", text);
+                Ok(())
+            }
+            Err(error) => {
+                let error = error.into();
+                if !is_in_ending_namespace(&error) {
+                    let text = format!("Error creating: {}", message_of(&error));
+                    self.events.warning(set, "FailedCreate", text);
+                }
+                Err(error)
             }
         }
-        Ok(outcome?)
     }
 
     /// Deletes a pod. Returns `false` if the pod did not exist any more.
-    async fn delete(&self, pod: &Pod) -> Result<bool, kube_client::Error> {
+    async fn delete(&self, pod: &Pod) -> Result<bool, anyhow::Error> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let this_one = Preconditions {
             uid: pod.metadata.uid.clone(),
@@ -310,7 +414,7 @@ impl Controller {
         {
             Ok(_) => Ok(true),
             Err(error) if is_gone(&error) => Ok(false),
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -329,70 +433,30 @@ impl Controller {
     async fn write_status(
         &self,
         set: &ReplicaSet,
-        has: i32,
-        ready: i32,
+        status: &ReplicaSetStatus,
     ) -> Result<(), anyhow::Error> {
-        let generation = set.metadata.generation;
-        let status = set.status.as_ref();
-        if status.is_some_and(|status| counts_of(status) == (generation, has, ready, ready)) {
+        let patch = json!({"metadata": {"uid": set.metadata.uid}, "status": {
+            "observedGeneration": status.observed_generation,
+            "replicas": status.replicas,
+            "fullyLabeledReplicas": status.fully_labeled_replicas,
+            "readyReplicas": status.ready_replicas,
+            "availableReplicas": status.available_replicas,
+            "terminatingReplicas": status.terminating_replicas,
+            "conditions": status.conditions,
+        }});
+        if set
+            .status
+            .as_ref()
+            .is_some_and(|old| normalized(old) == normalized(status))
+        {
             return Ok(());
         }
-        let patch = json!({"metadata": {"uid": set.metadata.uid}, "status": {
-            "observedGeneration": generation,
-            "replicas": has,
-            "fullyLabeledReplicas": has,
-            "readyReplicas": ready,
-            "availableReplicas": ready,
-        }});
         let name = set.metadata.name.as_deref().unwrap_or_default();
         self.write_replica_sets
             .in_namespace_of(set)
             .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
         Ok(())
-    }
-}
-
-/// Returns the ready pod with the highest resource version.
-fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
-    let ready = pods.iter().filter(|pod| pod.live().is_some_and(is_ready));
-    ready.reduce(|newest, pod| {
-        if pod.revision() > newest.revision() {
-            pod
-        } else {
-            newest
-        }
-    })
-}
-
-/// Selects `number` pods to delete: first pods without a node, then pods that are not ready, then ready pods.
-fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
-    let has_node = |pod: &Pod| {
-        let spec = pod.spec.as_ref();
-        spec.is_some_and(|spec| spec.node_name.is_some())
-    };
-    pods.sort_by_key(|pod| (has_node(pod), is_ready(pod)));
-    pods.truncate(number);
-    pods
-}
-
-/// Returns the pod to create for the ReplicaSet, built from the ReplicaSet's template.
-fn pod_of(set: &ReplicaSet) -> Pod {
-    let template = set.spec.as_ref().and_then(|spec| spec.template.clone());
-    let template = template.unwrap_or_default();
-    let meta = template.metadata.unwrap_or_default();
-    let name = set.metadata.name.as_deref().unwrap_or_default();
-    Pod {
-        metadata: ObjectMeta {
-            generate_name: Some(format!("{name}-")),
-            namespace: set.metadata.namespace.clone(),
-            labels: meta.labels,
-            annotations: meta.annotations,
-            owner_references: set.controller_owner_ref(&()).map(|owner| vec![owner]),
-            ..ObjectMeta::default()
-        },
-        spec: template.spec,
-        ..Pod::default()
     }
 }
 

@@ -22,12 +22,14 @@ pub(crate) struct Room {
     pods: i128,
 }
 
-/// The first resource, in the order of the variants, that a node lacks for a pod.
+/// What a node lacks for a pod: the first resource in the order of the variants, or that it takes pods at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
     Cpu,
     Memory,
     Pods,
+    /// The node is cordoned (`spec.unschedulable`).
+    Schedulability,
 }
 
 /// Error for a text that is not a non-negative Kubernetes quantity.
@@ -100,9 +102,10 @@ impl Room {
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Lack::Cpu => "cpu",
-            Lack::Memory => "memory",
-            Lack::Pods => "room for pods",
+            Lack::Cpu => "insufficient cpu",
+            Lack::Memory => "insufficient memory",
+            Lack::Pods => "insufficient room for pods",
+            Lack::Schedulability => "node(s) were unschedulable",
         })
     }
 }

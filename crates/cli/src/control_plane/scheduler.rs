@@ -10,7 +10,8 @@
 //!   pod when another pod terminates or is deleted, when a node is added, or when the capacity of a node
 //!   changes.
 //!
-//! The scheduler considers only the resource requests of pods. It ignores affinity, taints and priorities.
+//! The scheduler considers only the resource requests of pods. It ignores affinity, taints and priorities, and
+//! binds no pod to a cordoned node.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -215,9 +216,14 @@ impl EventHandler<Node> for Nodes {
     }
 }
 
-/// Returns the node's allocatable capacity, or `None` if a quantity is invalid.
+/// Returns the node's allocatable capacity, or `None` if it takes no pods or a quantity is invalid.
 fn offers(node: &Object<Node>) -> Option<Room> {
-    node.live().and_then(|node| Room::of_node(node).ok())
+    let node = node.live().filter(|node| !is_cordoned(node))?;
+    Room::of_node(node).ok()
+}
+
+fn is_cordoned(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
 }
 
 impl Memory {
@@ -270,6 +276,10 @@ impl Controller {
         let mut fitting = Vec::new();
         let mut lacks = Vec::new();
         for node in self.nodes.list() {
+            if is_cordoned(&*node.get()?) {
+                lacks.push(Lack::Schedulability);
+                continue;
+            }
             let free = self.free(&node)?;
             match free.lacks(asked) {
                 Some(lack) => lacks.push(lack),
@@ -379,7 +389,7 @@ impl Controller {
 
 /// Returns kube-scheduler's message for a pod that fits on no node.
 ///
-/// `lacks` contains one element per node: a resource of which the node has too little for the pod.
+/// `lacks` contains one element per node.
 fn nowhere(lacks: &[Lack]) -> String {
     let mut by_lack = BTreeMap::<Lack, usize>::new();
     for lack in lacks {
@@ -387,7 +397,7 @@ fn nowhere(lacks: &[Lack]) -> String {
     }
     let reasons: Vec<_> = by_lack
         .into_iter()
-        .map(|(lack, nodes)| format!("{nodes} insufficient {lack}"))
+        .map(|(lack, nodes)| format!("{nodes} {lack}"))
         .collect();
     let among = lacks.len();
     if reasons.is_empty() {

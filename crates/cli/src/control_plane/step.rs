@@ -23,6 +23,8 @@ pub(crate) const STEPS_MAX: usize = 1_024;
 pub(crate) enum Loop {
     Deployment,
     ReplicaSet,
+    Job,
+    Disruption,
     Scheduler,
     NodeAgent,
 }
@@ -96,18 +98,38 @@ pub(crate) struct Teller {
 // === impl Loop ===
 
 impl Loop {
-    pub(crate) const ALL: [Loop; 4] = [
+    /// The loops of the demo, in the order of their first steps.
+    pub(crate) const OF_DEMO: [Loop; 4] = [
         Loop::Deployment,
         Loop::ReplicaSet,
         Loop::Scheduler,
         Loop::NodeAgent,
     ];
 
+    pub(crate) const ALL: [Loop; 6] = [
+        Loop::Deployment,
+        Loop::ReplicaSet,
+        Loop::Job,
+        Loop::Disruption,
+        Loop::Scheduler,
+        Loop::NodeAgent,
+    ];
+
+    /// Returns the loop with this name, or with its name in kube-controller-manager.
+    pub(crate) fn named(name: &str) -> Option<Loop> {
+        match name.strip_suffix("-controller").unwrap_or(name) {
+            "replicaset" => Some(Loop::ReplicaSet),
+            name => Loop::ALL.into_iter().find(|it| it.as_str() == name),
+        }
+    }
+
     /// Returns the name of the loop type in the program's arguments and output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Loop::Deployment => "deployment",
             Loop::ReplicaSet => "replica-set",
+            Loop::Job => "job",
+            Loop::Disruption => "disruption",
             Loop::Scheduler => "scheduler",
             Loop::NodeAgent => "node-agent",
         }

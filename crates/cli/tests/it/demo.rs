@@ -125,7 +125,7 @@ async fn every_line_has_a_revision_that_the_server_returned() {
         let (verb, resource) = match (step.who.as_str(), step.text.split(' ').next().unwrap()) {
             ("user", _) => ("create", "deployments"),
             ("deployment", "made") => ("create", "replicasets"),
-            ("deployment", "wrote") => ("patch", "deployments"),
+            ("deployment", "wrote") => ("update", "deployments"),
             ("replica-set", "made") | ("scheduler", "bound") => ("create", "pods"),
             ("replica-set", "wrote") => ("patch", "replicasets"),
             ("replica-set", "deleted") => ("delete", "pods"),
@@ -191,7 +191,11 @@ async fn caches_serve_all_reads_except_one_for_each_pod_that_ends() {
 
 #[tokio::test]
 async fn five_hundred_replicas_are_summarized_and_no_pod_is_created_twice() {
-    let (ended, requests) = logged("many.log", &["--replicas", "500", "--pods-fail", "3"]).await;
+    let (ended, requests) = logged(
+        "many.log",
+        &["--replicas", "500", "--pods-fail", "3", "--deadline", "120"],
+    )
+    .await;
     let ended = ended.with_code(0);
     assert!(
         ended

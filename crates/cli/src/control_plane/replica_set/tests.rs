@@ -6,13 +6,7 @@ use kube_informer_apiserver::Server;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{
-    super::{
-        Scope,
-        step::{STEPS_MAX, Step},
-    },
-    *,
-};
+use super::{super::step::Step, *};
 
 /// Maximum virtual time that a test waits until the caches are synced.
 const LONG: Duration = Duration::from_secs(60);
@@ -41,12 +35,7 @@ fn names(server: &Server) -> BTreeSet<String> {
 /// Starts a replica set controller without workers in a new control plane, and waits until the caches of the
 /// controller are synced.
 async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
-    let (tell, steps) = mpsc::channel(STEPS_MAX);
-    let scope = Scope {
-        namespace: Some("default".to_owned()),
-        selector: kube_informer::Selector::everything(),
-    };
-    let mut plane = ControlPlane::new(scope, tell);
+    let (mut plane, steps) = ControlPlane::of_default();
     let mut process = plane.process("controller", server.client());
     open(&mut plane, &mut process).await.unwrap();
     plane.host(process);

@@ -6,13 +6,7 @@ use kube_informer_apiserver::Server;
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::timeout};
 
-use super::{
-    super::{
-        Scope,
-        step::{STEPS_MAX, Step},
-    },
-    *,
-};
+use super::{super::step::Step, *};
 
 /// Maximum virtual time that a test waits.
 const LONG: Duration = Duration::from_secs(60);
@@ -48,12 +42,7 @@ fn node_name(server: &Server, pod: &str) -> Value {
 /// The caches are synced, but the scheduler's workers are not started. Call [`ControlPlane::act`] to start
 /// them.
 async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
-    let (tell, steps) = mpsc::channel(STEPS_MAX);
-    let scope = Scope {
-        namespace: Some("default".to_owned()),
-        selector: kube_informer::Selector::everything(),
-    };
-    let mut plane = ControlPlane::new(scope, tell);
+    let (mut plane, steps) = ControlPlane::of_default();
     let mut process = plane.process("scheduler", server.client());
     open(&mut plane, &mut process, Reach::PodsAndNodes)
         .await
@@ -76,6 +65,23 @@ async fn next(steps: &mut mpsc::Receiver<Step>, kind: Kind) -> Step {
     timeout(LONG, found)
         .await
         .unwrap_or_else(|_| panic!("no step of kind {kind:?} was reported"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cordoned_node_receives_no_pods_until_it_is_uncordoned() {
+    let server = Server::builder()
+        .seed([node("n", "1"), pod("waits", "1")])
+        .build();
+    let cordon = |is: bool| json!({"spec": {"unschedulable": is}});
+    server.patch("v1", "nodes", "n", cordon(true)).unwrap();
+    let (mut plane, mut steps) = scheduler(&server).await;
+    plane.act();
+    let step = next(&mut steps, Kind::NoNodeFits).await;
+    let text = "0/1 nodes are available: 1 node(s) were unschedulable";
+    assert!(step.text.ends_with(text), "{}", step.text);
+    server.patch("v1", "nodes", "n", cordon(false)).unwrap();
+    next(&mut steps, Kind::PodBound).await;
+    plane.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
-"""A test of kubectl: the commands of a new user, with the output that a real kube-apiserver causes.
+"""Tests of kubectl: the commands of a user, with the output that a real cluster causes.
 
-`kubectl/steps.txt` has the commands and their output. It is recorded on a real server:
-`RECORD=1 bash realserver/run ...`; see README.md.
+`kubectl/steps.txt` and `kubectl/controllers.txt` have the commands and their output. They are recorded on a real
+server: `RECORD=1 bash realserver/run ...`; see README.md.
 """
 
 import os
@@ -12,11 +12,9 @@ import subprocess
 import tempfile
 import unittest
 
-FOLDER = pathlib.Path(__file__).parent / "kubectl"
-STEPS = FOLDER / "steps.txt"
+import simulated_nodes
 
-# The namespace of the steps, which the last step deletes.
-NAMESPACE = "kubectl-steps"
+FOLDER = pathlib.Path(__file__).parent / "kubectl"
 
 # What differs between two runs on the same server.
 CHANGING = [
@@ -25,6 +23,9 @@ CHANGING = [
     (re.compile(r'resourceVersion: "\d+"'), 'resourceVersion: "<revision>"'),
     (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "<address>"),
     (re.compile(r"/tmp/\S+"), "<file>"),
+    # The hash of a pod template, and the random end of a pod's name.
+    (re.compile(r"\b(web)-[bcdfghjklmnpqrstvwxz2456789]{6,10}(-[a-z0-9]{5})?\b"), r"\1-<hash>"),
+    (re.compile(r"pod-template-hash=\w+"), "pod-template-hash=<hash>"),
     (re.compile(r"\b\d+m?\d*s$", re.M), "<age>"),
 ]
 
@@ -32,10 +33,10 @@ CHANGING = [
 COMMAND_MAX = 60
 
 
-def read():
+def read(steps):
     """Returns the lines of the steps in groups: a comment, an empty line, or a command with its output."""
     groups = []
-    for line in STEPS.read_text().splitlines():
+    for line in steps.read_text().splitlines():
         starts = not line or line.startswith(("# ", "$ ")) or not groups or not groups[-1][0].startswith("$ ")
         if starts:
             groups.append([line])
@@ -72,37 +73,50 @@ def run(command, environment):
 
 class Kubectl(unittest.TestCase):
     def test_the_commands_of_a_new_user(self):
+        self.run_steps(FOLDER / "steps.txt", "kubectl-steps", os.environ.get("SERVE_KUBECONFIG"))
+
+    def test_the_commands_of_a_user_of_deployments_and_jobs(self):
+        real = os.environ.get("REAL_KUBECONFIG")
+        nodes = simulated_nodes.SimulatedNodes(real) if real else None
+        if nodes:
+            nodes.start()
+            self.addCleanup(nodes.stop)
+        steps = FOLDER / "controllers.txt"
+        self.run_steps(steps, "kubectl-rollouts", os.environ.get("CONTROLLERS_KUBECONFIG"))
+
+    def run_steps(self, steps, namespace, kubeconfig):
+        """Runs the commands, the last of which deletes `namespace`, and compares their output."""
         self.maxDiff = None
         real, record = os.environ.get("REAL_KUBECONFIG"), os.environ.get("RECORD")
         if record and not real:
             self.fail("RECORD needs a real server: the output of the embedded server is not recorded")
         with tempfile.TemporaryDirectory() as home:
-            kubeconfig = pathlib.Path(home) / "config"
-            shutil.copy(real or os.environ["SERVE_KUBECONFIG"], kubeconfig)
+            path = pathlib.Path(home) / "config"
+            shutil.copy(real or kubeconfig, path)
             environment = {
                 "PATH": os.environ["PATH"],
                 "HOME": home,
-                "KUBECONFIG": str(kubeconfig),
+                "KUBECONFIG": str(path),
                 "LC_ALL": "C.UTF-8",
             }
-            groups, results = read(), []
-            self.assertGreaterEqual(sum(group[0].startswith("$ ") for group in groups), 40)
-            self.check_is_new(environment)
+            groups, results = read(steps), []
+            self.assertGreaterEqual(sum(group[0].startswith("$ ") for group in groups), 60)
+            self.check_is_new(namespace, environment)
             for group in groups:
                 results.append(self.run_step(group, environment))
         expected = [line for group in groups for line in group]
         lines = [line for group in results for line in group]
         if record:
-            STEPS.write_text("\n".join(lines) + "\n")
+            steps.write_text("\n".join(lines) + "\n")
             return
         self.assertEqual("\n".join(lines), "\n".join(expected))
 
-    def check_is_new(self, environment):
+    def check_is_new(self, namespace, environment):
         """Fails if the server has the namespace of an earlier run.
 
         A server without controllers never removes a namespace that is being deleted.
         """
-        done = run(f"kubectl get namespace {NAMESPACE} --ignore-not-found -o name", environment)
+        done = run(f"kubectl get namespace {namespace} --ignore-not-found -o name", environment)
         self.assertEqual(done.returncode, 0, done.stdout)
         found = done.stdout.strip()
         self.assertEqual(found, "", f"the server has {found} of an earlier run; use a new server")

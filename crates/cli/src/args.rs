@@ -8,18 +8,18 @@ mod stand_in;
 use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{
-    ArgAction, Args, Parser, Subcommand, ValueEnum, builder::PossibleValue, error::ErrorKind,
+    ArgAction, Args, Parser, Subcommand, ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+    error::ErrorKind,
 };
 use kube_informer_apiserver::WatchCache;
+use kube_informer_control_plane::{Loop, NotAQuantity, thousandths};
 use tracing::level_filters::LevelFilter;
 
-use crate::{
-    command::{
-        Command,
-        demo::{self, Target},
-        serve::{self, CacheSize, FaultPlan, Rate, SeedObjects, WatchCaches},
-    },
-    control_plane::{room, step::Loop},
+use crate::command::{
+    Command,
+    demo::{self, Target},
+    serve::{self, CacheSize, FaultPlan, Rate, SeedObjects, WatchCaches},
 };
 
 const REPLICAS_MAX: u32 = 5_000;
@@ -80,7 +80,7 @@ struct TypedDemo {
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(..=i64::from(REPLICAS_MAX)))]
     pods_fail: Option<u32>,
     /// Leave out one of the loops, to see where progress stops.
-    #[arg(long, value_name = "LOOP")]
+    #[arg(long, value_name = "LOOP", value_parser = loop_of_demo())]
     without: Option<Loop>,
     /// CPU request of each pod; a node of the demo has 32 cores.
     #[arg(long, value_name = "QUANTITY", default_value = "100m", value_parser = quantity)]
@@ -210,14 +210,10 @@ fn loops(text: &str) -> Result<Loops, String> {
     Ok(Loops(all.difference(&excluded).copied().collect()))
 }
 
-impl ValueEnum for Loop {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Loop::OF_DEMO
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.as_str()))
-    }
+/// Returns the parser of a loop of the demo.
+fn loop_of_demo() -> impl TypedValueParser<Value = Loop> {
+    let names = demo::LOOPS.map(Loop::as_str);
+    PossibleValuesParser::new(names).try_map(|name| Loop::named(&name).ok_or("not a loop"))
 }
 
 /// Parses the arguments of this process.
@@ -385,8 +381,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "expected an IP address and a port, such as 127.0.0.1:8001".to_owned())
 }
 
-fn quantity(text: &str) -> Result<String, room::NotAQuantity> {
-    room::thousandths(text).map(|_| text.to_owned())
+fn quantity(text: &str) -> Result<String, NotAQuantity> {
+    thousandths(text).map(|_| text.to_owned())
 }
 
 #[cfg(test)]

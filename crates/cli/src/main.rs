@@ -5,7 +5,6 @@
 
 mod interrupt;
 mod output;
-mod control_plane;
 mod command;
 mod args;
 

@@ -24,6 +24,7 @@ fn the_manifests_of_the_published_crates_are_complete() {
             "kube-informer",
             "kube-informer-apiserver",
             PACKAGE,
+            "kube-informer-control-plane",
             "kube-informer-protobuf"
         ]
     );

@@ -23,6 +23,10 @@ mod world;
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::anyhow;
+use kube_informer_control_plane::{
+    ControlPlane, Loop,
+    step::{Kind, Step},
+};
 use tokio::{sync::mpsc, time::Instant};
 
 use self::{
@@ -32,16 +36,20 @@ use self::{
 };
 use super::Ending;
 use crate::{
-    control_plane::{
-        ControlPlane, deployment,
-        node_agent::{self, Fates, Logs},
-        replica_set,
-        scheduler::{self, Reach},
-        step::{Kind, Loop, STEPS_MAX, Step, Teller},
-    },
     interrupt::{Interrupt, Signal},
     output,
 };
+
+/// The loops of the demo, in the order of their first steps.
+pub(crate) const LOOPS: [Loop; 4] = [
+    Loop::Deployment,
+    Loop::ReplicaSet,
+    Loop::Scheduler,
+    Loop::NodeAgent,
+];
+
+/// Maximum number of queued steps, of about 200 bytes each.
+const STEPS_MAX: usize = 1_024;
 
 /// `User-Agent` that the deployment controller and the replica set controller send.
 const CONTROLLERS: &str = "deployment-and-replica-set-controller";
@@ -153,8 +161,8 @@ async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Re
         options,
         world,
         began: Instant::now(),
-        user: Teller::new("user", tell.clone()),
-        plane: ControlPlane::new(world.scope()?, tell),
+        plane: control_plane(options, world, tell.clone()).await?,
+        tell,
         steps,
     };
     let ended = stage.play(interrupt).await;
@@ -169,17 +177,14 @@ struct Stage<'a> {
     options: &'a Options,
     world: &'a World,
     began: Instant,
-    user: Teller,
     plane: ControlPlane,
+    tell: mpsc::Sender<Step>,
     steps: mpsc::Receiver<Step>,
 }
 
 impl Stage<'_> {
     async fn play(&mut self, interrupt: &mut Interrupt) -> Result<(), Broken> {
         let Stage { options, world, .. } = *self;
-        self.open_controllers().await?;
-        self.open_scheduler().await?;
-        self.open_agents()?;
         interrupt.unless(world.create_nodes()).await??;
         let filling = self.plane.observe(options.deadline);
         let filled = interrupt.unless(filling).await?;
@@ -193,9 +198,14 @@ impl Stage<'_> {
             self.plane.act();
         }
         let created = interrupt.unless(world.create_deployment(options)).await??;
-        let pods = deployment::pods(options.replicas.cast_signed());
+        let pods = match options.replicas {
+            1 => "1 pod".to_owned(),
+            number => format!("{number} pods"),
+        };
         let text = format!("asks for a Deployment of {pods}");
-        self.user.tell(Kind::Wish, &created, text).await;
+        let wish = Step::new("user", Kind::Wish, &created, text);
+        // `self.steps` is the receiver, so the send succeeds.
+        let _ = self.tell.send(wish).await;
         let mut show = Show::new(options, self.began);
         let verdict = show.watch(&mut self.steps, interrupt).await?;
         let (how, missing) = match verdict {
@@ -212,67 +222,32 @@ impl Stage<'_> {
         }
         Err(Broken::Off(anyhow!("the demo did not complete: {missing}")))
     }
+}
 
-    fn has(&self, one: Loop) -> bool {
-        self.options.without != Some(one)
+/// Creates the control loops of the demo, which report to `steps`.
+async fn control_plane(
+    options: &Options,
+    world: &World,
+    steps: mpsc::Sender<Step>,
+) -> anyhow::Result<ControlPlane> {
+    let mut builder = ControlPlane::builder()
+        .loops(
+            LOOPS
+                .into_iter()
+                .filter(|one| options.without != Some(*one)),
+        )
+        .manager(CONTROLLERS)
+        .namespace(world.namespace())
+        .selector(world.selector().parse()?)
+        .nodes(world.nodes())
+        .node_prefix(world.prefix())
+        .failing_pods(options.pods_fail)
+        .events(false)
+        .steps(steps);
+    if !world.acts() {
+        builder = builder.only_observe();
     }
-
-    async fn open_controllers(&mut self) -> anyhow::Result<()> {
-        if !self.has(Loop::Deployment) && !self.has(Loop::ReplicaSet) {
-            return Ok(());
-        }
-        let client = self.world.client(CONTROLLERS)?;
-        let mut process = self.plane.process(CONTROLLERS, client);
-        if self.has(Loop::Deployment) {
-            deployment::open(&mut self.plane, &mut process).await?;
-        }
-        if self.has(Loop::ReplicaSet) {
-            replica_set::open(&mut self.plane, &mut process).await?;
-        }
-        self.plane.host(process);
-        Ok(())
-    }
-
-    async fn open_scheduler(&mut self) -> anyhow::Result<()> {
-        if !self.has(Loop::Scheduler) {
-            return Ok(());
-        }
-        let name = Loop::Scheduler.as_str();
-        let mut process = self.plane.process(name, self.world.client(name)?);
-        let reach = if self.world.acts() {
-            Reach::PodsAndNodes
-        } else {
-            Reach::Pods
-        };
-        scheduler::open(&mut self.plane, &mut process, reach).await?;
-        self.plane.host(process);
-        Ok(())
-    }
-
-    fn open_agents(&mut self) -> anyhow::Result<()> {
-        if !self.has(Loop::NodeAgent) {
-            return Ok(());
-        }
-        if !self.world.acts() {
-            let name = Loop::NodeAgent.as_str();
-            let mut process = self.plane.process(name, self.world.client(name)?);
-            node_agent::observe_all(&mut process)?;
-            self.plane.host(process);
-        }
-        let fates = Fates::new(self.options.pods_fail);
-        for (short, node) in self.world.nodes() {
-            let name = format!("{}/{short}", Loop::NodeAgent);
-            let mut process = self.plane.process(&name, self.world.client(&name)?);
-            node_agent::open(
-                &mut self.plane,
-                &mut process,
-                &node,
-                (&fates, &Logs::default()),
-            )?;
-            self.plane.host(process);
-        }
-        Ok(())
-    }
+    builder.build(|user_agent| world.client(user_agent)).await
 }
 
 /// Prints the numbers of requests and cache reads of each `User-Agent`.

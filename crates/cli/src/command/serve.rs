@@ -29,12 +29,12 @@ use std::{
 use anyhow::anyhow;
 use fastrand::Rng;
 use kube_informer_apiserver::{Kubeconfig, Listening, Server, Tls, User};
+use kube_informer_control_plane::{ControlPlane, Logs, Loop};
 use tokio::time::Instant;
 
-use self::{churn::Churn, controllers::Controllers, seeding::Population};
+use self::{churn::Churn, seeding::Population};
 use super::Ending;
 use crate::{
-    control_plane::{node_agent::Logs, step::Loop},
     interrupt::{Interrupt, Signal},
     output,
 };
@@ -84,7 +84,7 @@ pub(crate) enum Authorization {
 /// The optional tasks of `serve`: a generator of changes (`--churn`), and control loops (`--controllers`).
 struct Company {
     churn: Option<(Churn, Rate)>,
-    controllers: Option<Controllers>,
+    controllers: Option<ControlPlane>,
 }
 
 /// Runs the server until a signal arrives.
@@ -219,7 +219,7 @@ impl Company {
                 Authorization::AlwaysAllow => server.clone(),
                 Authorization::Rbac => server.as_user(User::new(ADMIN).in_group(MASTERS)),
             };
-            Some(Controllers::open(&server, &options.controllers, logs).await?)
+            Some(controllers::open(&server, &options.controllers, logs).await?)
         };
         Ok(Self { churn, controllers })
     }
@@ -235,7 +235,7 @@ impl Company {
         };
         let controllers = async {
             match &mut self.controllers {
-                Some(controllers) => controllers.run().await,
+                Some(plane) => controllers::run(plane).await,
                 None => std::future::pending::<Infallible>().await,
             }
         };

@@ -15,12 +15,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use kube_informer_control_plane::step::{Kind, Step};
 use tokio::time::Instant;
 
-use crate::{
-    control_plane::step::{Kind, Step},
-    output::Line,
-};
+use crate::output::Line;
 
 /// Delay of a step's output, because a step with an earlier revision may arrive later.
 pub(super) const HOLD: Duration = Duration::from_millis(30);

@@ -13,7 +13,10 @@ use std::{
     fmt,
 };
 
-use crate::control_plane::step::{Kind, Loop, Step};
+use kube_informer_control_plane::{
+    Loop,
+    step::{Kind, Step},
+};
 
 /// The goal of the demo: all replicas are ready after `failures` pods have failed.
 #[derive(Clone, Copy, Debug)]
@@ -181,8 +184,6 @@ impl Progress {
         Some(match self.goal.without? {
             Loop::Deployment => "without its loop, the Deployment gets no ReplicaSet".to_owned(),
             Loop::ReplicaSet => "without its loop, the ReplicaSet gets no pods".to_owned(),
-            // Not loops of the demo.
-            Loop::Job | Loop::Disruption => return None,
             Loop::Scheduler => {
                 let pods = count(Kind::PodCreated);
                 format!("without the scheduler, {pods} pods get no node")
@@ -191,6 +192,8 @@ impl Progress {
                 let pods = count(Kind::PodBound);
                 format!("without the node agent, {pods} pods have a node and stay Pending")
             }
+            // Not a loop of the demo.
+            _ => return None,
         })
     }
 }
@@ -323,7 +326,7 @@ mod tests {
 
     #[test]
     fn without_a_loop_only_the_milestones_before_its_first_step_are_required() {
-        for without in Loop::OF_DEMO {
+        for without in super::super::LOOPS {
             let mut progress = progress(1, 1, Some(without));
             assert_eq!(progress.missing().is_none(), without == Loop::Deployment);
             until_running(&mut progress, &["a"]);

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use kube_informer_control_plane::step::{Kind, Step};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
@@ -14,7 +15,6 @@ use tokio::{
 
 use super::{Goal, Options, narration::Narration, progress::Progress};
 use crate::{
-    control_plane::step::{Kind, Step},
     interrupt::{Interrupt, Signal},
     output,
 };

@@ -24,7 +24,7 @@ use kube_client::{
     Api, Client, Config,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use kube_informer::{Object, Selector};
+use kube_informer::Object;
 use kube_informer_apiserver::{Listening, RequestLog, Server};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -33,7 +33,6 @@ use super::{
     Options, Target,
     kubeconfig::{config_of, one_line},
 };
-use crate::control_plane::Scope;
 
 /// Key of a label that all objects of a demo have.
 const LABEL: &str = "kube-informer-demo";
@@ -188,26 +187,26 @@ impl World {
         })
     }
 
-    /// Returns the namespace and the label selector of the objects that the loops observe.
-    pub(super) fn scope(&self) -> anyhow::Result<Scope> {
-        let selector: Selector = self.selector().parse()?;
-        Ok(Scope {
-            namespace: Some(self.namespace.clone()),
-            selector,
-        })
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
     }
 
     pub(super) fn acts(&self) -> bool {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns the short name and the object name of each node, for example `node-1` and `demo-1a2b-node-1`.
+    /// Returns the name of each node.
     ///
     /// Returns no names if the control loops only observe: the demo then creates no nodes.
-    pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
-        let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
+    pub(super) fn nodes(&self) -> Vec<String> {
         let nodes: &[&str] = if self.acts() { &NODES } else { &[] };
+        let named = |node: &&str| format!("{}{node}", self.prefix);
         nodes.iter().map(named).collect()
+    }
+
+    /// Returns the beginning of the names of all objects of the demo.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// Returns the embedded server's request log, or `None` for a real server.
@@ -225,7 +224,7 @@ impl World {
         }
         let nodes: Api<Node> = Api::all(self.client(USER)?);
         self.has_made.store(true, Ordering::Relaxed);
-        for (_, name) in self.nodes() {
+        for name in self.nodes() {
             let value = node(&name, &self.run);
             let new: Node = typed(&value)?;
             nodes
@@ -351,7 +350,8 @@ impl World {
         Ok(())
     }
 
-    fn selector(&self) -> String {
+    /// Returns the selector of the objects that the loops observe.
+    pub(super) fn selector(&self) -> String {
         format!("{LABEL}={}", self.run)
     }
 

@@ -10,6 +10,7 @@ mod connection;
 mod connection_stall;
 mod kubeconfig;
 mod stream_stall;
+mod web_socket;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -44,6 +44,10 @@ const URI_BYTES_MAX: usize = 32 * 1024;
 /// The header `Cache-Control` of a document whose URL contains its hash. Kubernetes permits a year too, in `Expires`.
 const FINAL: &str = "public, immutable, max-age=31536000";
 
+/// Extension of a response that is a watch which has begun.
+#[derive(Clone, Copy)]
+pub(crate) struct Watching;
+
 /// A request whose access was checked, and whose body was not yet read.
 struct Arrived {
     shared: Arc<Shared>,
@@ -120,6 +124,9 @@ where
             _ => Framing::Lines,
         };
         response = response.map(|body| shared.faults.disturb(&request, body, framing));
+    }
+    if real && request.verb == Verb::Watch {
+        response.extensions_mut().insert(Watching);
     }
     verdict.mark(&mut response);
     if !verdict.delay.is_zero() {

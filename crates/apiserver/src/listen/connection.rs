@@ -13,20 +13,21 @@
 //! - a connection whose peer stops reading ends after
 //!   [`STALL_TIMEOUT`](super::connection_stall::STALL_TIMEOUT);
 //! - an HTTP/2 stream whose peer stops reading the response is reset ([`stream_stall`](super::stream_stall));
-//! - the streams of an HTTP/2 connection are tasks that end with the connection.
+//! - the streams of an HTTP/2 connection are tasks that end with the connection;
+//! - a connection that becomes a [WebSocket](super::web_socket) is served by the same task.
 //!
 //! This module does not limit the following floods, because the h2 crate limits them:
 //! - streams that the peer resets repeatedly;
 //! - request heads that are split into many frames;
 //! - pings and settings frames that require a response.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::TryFutureExt as _;
-use futures_util::future::MapOk;
+use futures_util::future::{Either, MapOk};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -46,6 +47,7 @@ use crate::tls::Tls;
 
 use super::connection_stall::StallTimeout;
 use super::stream_stall::{ResetOnStall, TrackedBody};
+use super::web_socket::{Handshake, WebSocket};
 
 /// Maximum number of concurrent HTTP/2 streams per connection. Each watch needs one stream.
 ///
@@ -81,6 +83,9 @@ const HEADER_BYTES_MAX: u32 = 96 * 1024;
 /// Future that completes with the server's response to one request.
 type Answering = <Server as tower_service::Service<Request<Incoming>>>::Future;
 
+/// Future that completes with the response to a request for a WebSocket.
+type Upgrading = Pin<Box<dyn Future<Output = Result<Response<TrackedBody>, BoxError>> + Send>>;
+
 /// Transport of a listener's connections: plain TCP or TLS.
 #[derive(Clone)]
 pub(super) enum Security {
@@ -112,6 +117,8 @@ struct Requests {
     own_machine: Option<OwnMachine>,
     /// Notified by each request that arrives on the connection.
     asked: Arc<Notify>,
+    /// What the connection becomes after its last response.
+    web_socket: Arc<Mutex<Option<WebSocket>>>,
 }
 
 /// Executor that spawns the tasks of one HTTP/2 connection's streams.
@@ -153,7 +160,7 @@ pub(super) async fn accept(stream: TcpStream, settings: Settings) {
 /// Serves HTTP/1.1 or HTTP/2 on a connection; `user` is the client certificate's user.
 async fn serve_http<I>(io: I, user: Option<Arc<User>>, settings: Settings)
 where
-    I: AsyncRead + AsyncWrite + Unpin + 'static,
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let streams = Streams {
         tasks: Arc::default(),
@@ -178,9 +185,11 @@ where
         peer: user.map(Peer),
         own_machine: settings.own_machine,
         asked: Arc::clone(&asked),
+        web_socket: Arc::default(),
     };
+    let web_socket = Arc::clone(&requests.web_socket);
     let io = TokioIo::new(StallTimeout::new(io));
-    let mut connection = pin!(builder.serve_connection(io, requests));
+    let mut connection = pin!(builder.serve_connection_with_upgrades(io, requests));
     // hyper's timeouts do not run until the peer's first bytes identify the protocol.
     let mut wait = HEADER_TIMEOUT;
     let mut quiet_looks = 0;
@@ -210,6 +219,10 @@ where
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended");
     }
+    let web_socket = web_socket.lock().take();
+    if let Some(web_socket) = web_socket {
+        web_socket.run().await;
+    }
 }
 
 impl Streams {
@@ -229,7 +242,7 @@ impl Streams {
 impl hyper::service::Service<Request<Incoming>> for Requests {
     type Response = Response<TrackedBody>;
     type Error = BoxError;
-    type Future = MapOk<Answering, fn(Response<Body>) -> Response<TrackedBody>>;
+    type Future = Either<MapOk<Answering, fn(Response<Body>) -> Response<TrackedBody>>, Upgrading>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         self.asked.notify_one();
@@ -240,7 +253,17 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
             request.extensions_mut().insert(own_machine);
         }
         let tracked = |response: Response<Body>| response.map(TrackedBody::new);
-        self.server.clone().call(request).map_ok(tracked)
+        let Some(handshake) = Handshake::of(&mut request) else {
+            let tracked = tracked as fn(Response<Body>) -> Response<TrackedBody>;
+            return Either::Left(self.server.clone().call(request).map_ok(tracked));
+        };
+        let answering = self.server.clone().call(request);
+        let slot = Arc::clone(&self.web_socket);
+        Either::Right(Box::pin(async move {
+            let (response, web_socket) = handshake.answer(answering.await?);
+            *slot.lock() = web_socket;
+            Ok(tracked(response))
+        }))
     }
 }
 

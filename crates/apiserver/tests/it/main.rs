@@ -57,6 +57,7 @@ mod wake_ups;
 mod watch;
 mod watch_cache;
 mod watch_start;
+mod web_socket;
 mod wire;
 mod wire_gzip;
 mod wire_http2;

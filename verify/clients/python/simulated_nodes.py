@@ -5,6 +5,7 @@ needs it, so that a real server can record its output.
 """
 
 import datetime
+import os
 import threading
 import time
 
@@ -20,6 +21,15 @@ CONDITIONS = ["PodReadyToStartContainers", "Initialized", "ContainersReady", "Re
 
 def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def start_on_a_real_server(test):
+    """Starts the nodes if REAL_KUBECONFIG names a server, until the end of the test."""
+    real = os.environ.get("REAL_KUBECONFIG")
+    if real:
+        nodes = SimulatedNodes(real)
+        nodes.start()
+        test.addCleanup(nodes.stop)
 
 
 class SimulatedNodes(threading.Thread):

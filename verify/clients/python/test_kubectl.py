@@ -6,126 +6,21 @@ server: `RECORD=1 bash realserver/run ...`; see README.md.
 
 import os
 import pathlib
-import re
-import shutil
-import subprocess
-import tempfile
-import unittest
 
 import simulated_nodes
+import steps
 
 FOLDER = pathlib.Path(__file__).parent / "kubectl"
 
-# What differs between two runs on the same server.
-CHANGING = [
-    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"), "<uid>"),
-    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "<time>"),
-    (re.compile(r'resourceVersion: "\d+"'), 'resourceVersion: "<revision>"'),
-    (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "<address>"),
-    (re.compile(r"/tmp/\S+"), "<file>"),
-    # The hash of a pod template, and the random end of a pod's name.
-    (re.compile(r"\b(web)-[bcdfghjklmnpqrstvwxz2456789]{6,10}(-[a-z0-9]{5})?\b"), r"\1-<hash>"),
-    (re.compile(r"pod-template-hash=\w+"), "pod-template-hash=<hash>"),
-    (re.compile(r"\b\d+m?\d*s$", re.M), "<age>"),
-]
-
-# Maximum time of a command in seconds. Each takes less than 1 s.
-COMMAND_MAX = 60
+# Minimum number of commands in each file.
+COMMANDS = 60
 
 
-def read(steps):
-    """Returns the lines of the steps in groups: a comment, an empty line, or a command with its output."""
-    groups = []
-    for line in steps.read_text().splitlines():
-        starts = not line or line.startswith(("# ", "$ ")) or not groups or not groups[-1][0].startswith("$ ")
-        if starts:
-            groups.append([line])
-        else:
-            groups[-1].append(line)
-    return groups
-
-
-def shown(text):
-    """Returns the output in lines, without what changes, and with single spaces between columns."""
-    for pattern, name in CHANGING:
-        text = pattern.sub(name, text)
-    lines = []
-    for line in text.splitlines():
-        indent = len(line) - len(line.lstrip(" "))
-        rest = re.sub(r" {2,}", "  ", line.strip())
-        if rest:
-            lines.append("  " + line[:indent] + rest)
-    return lines
-
-
-def run(command, environment):
-    return subprocess.run(
-        ["bash", "-c", command],
-        cwd=FOLDER,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=COMMAND_MAX,
-    )
-
-
-class Kubectl(unittest.TestCase):
+class Kubectl(steps.Steps):
     def test_the_commands_of_a_new_user(self):
-        self.run_steps(FOLDER / "steps.txt", "kubectl-steps", os.environ.get("SERVE_KUBECONFIG"))
+        self.run_steps(FOLDER / "steps.txt", "kubectl-steps", os.environ.get("SERVE_KUBECONFIG"), COMMANDS)
 
     def test_the_commands_of_a_user_of_deployments_and_jobs(self):
-        real = os.environ.get("REAL_KUBECONFIG")
-        nodes = simulated_nodes.SimulatedNodes(real) if real else None
-        if nodes:
-            nodes.start()
-            self.addCleanup(nodes.stop)
-        steps = FOLDER / "controllers.txt"
-        self.run_steps(steps, "kubectl-rollouts", os.environ.get("CONTROLLERS_KUBECONFIG"))
-
-    def run_steps(self, steps, namespace, kubeconfig):
-        """Runs the commands, the last of which deletes `namespace`, and compares their output."""
-        self.maxDiff = None
-        real, record = os.environ.get("REAL_KUBECONFIG"), os.environ.get("RECORD")
-        if record and not real:
-            self.fail("RECORD needs a real server: the output of the embedded server is not recorded")
-        with tempfile.TemporaryDirectory() as home:
-            path = pathlib.Path(home) / "config"
-            shutil.copy(real or kubeconfig, path)
-            environment = {
-                "PATH": os.environ["PATH"],
-                "HOME": home,
-                "KUBECONFIG": str(path),
-                "LC_ALL": "C.UTF-8",
-            }
-            groups, results = read(steps), []
-            self.assertGreaterEqual(sum(group[0].startswith("$ ") for group in groups), 60)
-            self.check_is_new(namespace, environment)
-            for group in groups:
-                results.append(self.run_step(group, environment))
-        expected = [line for group in groups for line in group]
-        lines = [line for group in results for line in group]
-        if record:
-            steps.write_text("\n".join(lines) + "\n")
-            return
-        self.assertEqual("\n".join(lines), "\n".join(expected))
-
-    def check_is_new(self, namespace, environment):
-        """Fails if the server has the namespace of an earlier run.
-
-        A server without controllers never removes a namespace that is being deleted.
-        """
-        done = run(f"kubectl get namespace {namespace} --ignore-not-found -o name", environment)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        found = done.stdout.strip()
-        self.assertEqual(found, "", f"the server has {found} of an earlier run; use a new server")
-
-    def run_step(self, group, environment):
-        if not group[0].startswith("$ "):
-            return group
-        done = run(group[0][2:], environment)
-        lines = shown(done.stdout)
-        if done.returncode:
-            lines.append(f"  exit code {done.returncode}")
-        return [group[0]] + lines
+        simulated_nodes.start_on_a_real_server(self)
+        kubeconfig = os.environ.get("CONTROLLERS_KUBECONFIG")
+        self.run_steps(FOLDER / "controllers.txt", "kubectl-rollouts", kubeconfig, COMMANDS)

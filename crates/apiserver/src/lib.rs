@@ -189,7 +189,7 @@
 //!   `ConfigMap` and `Secret` (keys, size, immutable data), `Deployment`, `ReplicaSet`, `StatefulSet`, `DaemonSet`,
 //!   `ReplicationController` and `PodTemplate` (selectors, labels, numbers, strategies, fixed fields, counts of `status`), `ControllerRevision`,
 //!   `Job` and `CronJob` (numbers, modes, selectors, schedules, fixed fields; not policies of failures), `Service` (ports,
-//!   type, name, affinity), `PodDisruptionBudget`, roles and their bindings, the classes of
+//!   type, name, affinity), `PodDisruptionBudget`, `HorizontalPodAutoscaler` (numbers, target), roles and their bindings, the classes of
 //!   ingresses, priorities, runtimes and storage, `Event`, `Ingress`, `NetworkPolicy`, `Lease`, `EndpointSlice`,
 //!   `CertificateSigningRequest` (conditions),
 //!   `ResourceQuota`, `LimitRange`, `FlowSchema`, `PriorityLevelConfiguration`, `APIService`, `CSIDriver`, `Node` (taints, resources, fields that are

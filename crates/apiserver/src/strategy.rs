@@ -6,6 +6,7 @@
 //! functions of a strategy.
 
 mod api_service;
+mod autoscaler;
 mod builtin;
 mod claim_source;
 mod config_data;

@@ -231,6 +231,7 @@ var realStatuses = []string{"Namespace", "Node", "PodDisruptionBudget", "Resourc
 // validated contains the kinds that the embedded server validates. It rejects most objects with random fields.
 var validated = []string{
 	"CSIDriver", "ControllerRevision", "CronJob", "DaemonSet", "Deployment", "EndpointSlice", "Event", "FlowSchema",
+	"HorizontalPodAutoscaler",
 	"Ingress", "IngressClass", "Job", "LimitRange", "NetworkPolicy", "PersistentVolume", "PersistentVolumeClaim", "Pod",
 	"PodDisruptionBudget", "PodTemplate", "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet",
 	"ReplicationController", "ResourceQuota", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "RuntimeClass", "Service",

@@ -7,9 +7,9 @@
 use super::GarbageCollectionPolicy::{OrphanDependents, Unsupported};
 use super::update_checks::with_updates;
 use super::{
-    StatusMetadata, Strategy, api_service, config_map, daemon_set, definition, endpoints, event,
-    fixed, flow_control, ingress, job, lease, namespace, network_policy, node, persistent_volume,
-    pod, quota, rbac, secret, service, signing_request, workload,
+    StatusMetadata, Strategy, api_service, autoscaler, config_map, daemon_set, definition,
+    endpoints, event, fixed, flow_control, ingress, job, lease, namespace, network_policy, node,
+    persistent_volume, pod, quota, rbac, secret, service, signing_request, workload,
 };
 use crate::columns;
 use crate::metadata::MetadataRules;
@@ -48,7 +48,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("replicasets.apps", Strategy { counts_generations: true, hooks: workload::REPLICA_SET, columns: columns::workload::REPLICA_SETS, ..Strategy::BUILTIN }),
     ("statefulsets.apps", Strategy { metadata: MetadataRules::of(Label), counts_generations: true, hooks: workload::STATEFUL_SET, columns: columns::workload::STATEFUL_SETS, ..Strategy::BUILTIN }),
     ("controllerrevisions.apps", Strategy { hooks: workload::CONTROLLER_REVISION, columns: columns::workload::CONTROLLER_REVISIONS, ..Strategy::BUILTIN }),
-    ("horizontalpodautoscalers.autoscaling", Strategy { columns: columns::AUTOSCALERS, ..Strategy::BUILTIN }),
+    ("horizontalpodautoscalers.autoscaling", Strategy { columns: columns::AUTOSCALERS, hooks: autoscaler::HOOKS, ..Strategy::BUILTIN }),
     ("cronjobs.batch", Strategy { counts_generations: true, columns: columns::workload::CRON_JOBS, hooks: job::CRON_JOB, ..Strategy::BUILTIN }),
     ("jobs.batch", Strategy { dependents: OrphanDependents, counts_generations: true, fields: field::JOB, columns: columns::workload::JOBS, hooks: job::HOOKS, ..Strategy::BUILTIN }),
     ("certificatesigningrequests.certificates.k8s.io", Strategy { fields: field::SIGNING_REQUEST, hooks: signing_request::HOOKS, columns: columns::cluster::SIGNING_REQUESTS, ..Strategy::BUILTIN }),

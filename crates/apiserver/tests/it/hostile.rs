@@ -27,8 +27,9 @@ async fn no_patch_makes_an_object_larger_than_a_request_may_be() {
     let server = builder().build();
     // A ConfigMap would be limited to 1 MiB.
     let scalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
-    let target = json!({"kind": "x", "name": "y".repeat(2_000_000)});
-    let large = json!({"metadata": {"name": "m"}, "spec": {"scaleTargetRef": target}});
+    let target = json!({"apiVersion": "apps/v1", "kind": "x", "name": "y".repeat(2_000_000)});
+    let large =
+        json!({"metadata": {"name": "m"}, "spec": {"maxReplicas": 1, "scaleTargetRef": target}});
     assert_eq!(with(&server, "POST", scalers, &large).await.code, 201);
     let uri = format!("{scalers}/m");
     let kind = |length: usize| json!({"spec": {"scaleTargetRef": {"kind": "z".repeat(length)}}});

@@ -42,7 +42,7 @@ async fn an_update_without_a_change_is_stored_if_the_conversion_changes_the_obje
     let server = builder().build();
     let cpu = json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}});
     let pods = json!({"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {"type": "AverageValue", "averageValue": "1"}}});
-    let target = json!({"kind": "Deployment", "name": "a"});
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"});
     let new = json!({"metadata": {"name": "a"}, "spec": {"maxReplicas": 1, "scaleTargetRef": target, "metrics": [cpu, pods]}});
     assert_eq!(with(&server, "POST", V2, &new).await.revision(), "2");
     let path = format!("{V1}/a");

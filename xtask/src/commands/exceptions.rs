@@ -60,6 +60,8 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 12] = [
             "cargo xtask apiserver --feature-gates=WatchList=false -v=4",
             "cargo xtask conformance cases --target apiserver --write --case NAME",
             "RECORD=1 bash realserver/run bash verify/clients/run real",
+            "cargo xtask apiserver --controllers '*,-horizontal-pod-autoscaler-controller'",
+            "RECORD=1 bash verify/clients/run helm real",
         ],
     ),
     (

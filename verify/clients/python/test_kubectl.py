@@ -1,7 +1,7 @@
 """Tests of kubectl: the commands of a user, with the output that a real cluster causes.
 
-`kubectl/steps.txt` and `kubectl/controllers.txt` have the commands and their output. They are recorded on a real
-server: `RECORD=1 bash realserver/run ...`; see README.md.
+The files `kubectl/*.txt` have the commands and their output. They are recorded on a real server:
+`RECORD=1 bash realserver/run ...`; see README.md.
 """
 
 import os
@@ -19,6 +19,9 @@ COMMANDS = 60
 class Kubectl(steps.Steps):
     def test_the_commands_of_a_new_user(self):
         self.run_steps(FOLDER / "steps.txt", "kubectl-steps", os.environ.get("SERVE_KUBECONFIG"), COMMANDS)
+
+    def test_the_commands_of_several_managers(self):
+        self.run_steps(FOLDER / "apply.txt", "kubectl-apply", os.environ.get("SERVE_KUBECONFIG"), 50)
 
     def test_the_commands_of_a_user_of_deployments_and_jobs(self):
         simulated_nodes.start_on_a_real_server(self)

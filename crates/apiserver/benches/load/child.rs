@@ -50,14 +50,15 @@ pub(crate) struct Subject {
 
 /// Main function of the child that runs the server, until standard input is closed.
 ///
-/// The argument is the number of stored pods.
+/// The arguments are the number of stored pods, and whether the server records the owners of fields.
 pub(crate) fn play(arguments: &[String]) -> anyhow::Result<()> {
     let objects: u32 = arguments.first().context("how many objects")?.parse()?;
+    let managed_fields: bool = arguments.get(1).context("managed fields or not")?.parse()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let server = Server::builder().build();
+        let server = Server::builder().managed_fields(managed_fields).build();
         for number in 0..objects {
             server.create(serde_json::from_str(&pod(number, 0))?)?;
         }
@@ -111,8 +112,8 @@ pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
 
 impl Subject {
     /// Starts a child process that runs a server with this number of pods.
-    pub(crate) fn start(objects: u32) -> anyhow::Result<Subject> {
-        Subject::spawn(&[ROLE, &objects.to_string()])
+    pub(crate) fn start(objects: u32, managed_fields: bool) -> anyhow::Result<Subject> {
+        Subject::spawn(&[ROLE, &objects.to_string(), &managed_fields.to_string()])
     }
 
     /// Starts a child process that writes `events` events to each of `watchers` connections.

@@ -43,6 +43,8 @@ struct Load {
     rate: u32,
     /// Whether each watcher selects the pods of one node.
     by_node: bool,
+    /// Whether the server records the owners of fields.
+    managed_fields: bool,
 }
 
 /// The measurements of a run against the API server.
@@ -75,6 +77,7 @@ pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
         objects: 100,
         rate: 100,
         by_node: false,
+        managed_fields: true,
     };
     let figures = load.run(options.seconds).await?;
     let bare = load.run_bare(options.seconds).await?;
@@ -98,29 +101,36 @@ pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
 
 /// Measures lag and CPU time at 500 writes/s with 10,000 watchers. Each watcher selects the pods of one node.
 ///
-/// For comparison, also measures the CPU time without watchers.
+/// For comparison, also measures the CPU time without watchers, and without owners of fields.
 pub(crate) async fn by_node(options: &Options) -> anyhow::Result<Row> {
     let load = Load {
         watchers: 10_000,
         objects: 10_000,
         rate: 500,
         by_node: true,
+        managed_fields: true,
     };
     let alone = Load {
         watchers: 0,
         ..load.clone()
     };
+    let unowned = Load {
+        managed_fields: false,
+        ..alone.clone()
+    };
     let figures = load.run(options.seconds).await?;
     let alone_figures = alone.run(options.seconds).await?;
+    let unowned_figures = unowned.run(options.seconds).await?;
     Ok(Row {
         goal: format!(
             "{} watchers by `spec.nodeName`, one node each, at {} writes/s: none over 1 s behind",
             load.watchers, load.rate,
         ),
         measured: format!(
-            "{:.0} µs of CPU per write with its delivery ({:.0} without watchers), {figures}",
+            "{:.0} µs of CPU per write with its delivery ({:.0} without watchers, {:.0} without watchers and `managedFields`), {figures}",
             micros_each(figures.cpu, figures.writes as usize),
             micros_each(alone_figures.cpu, alone_figures.writes as usize),
+            micros_each(unowned_figures.cpu, unowned_figures.writes as usize),
         ),
         missed: figures
             .missed(&load)
@@ -133,7 +143,7 @@ pub(crate) fn stored() -> anyhow::Result<Row> {
     const OBJECTS: u32 = 1_000_000;
     const KIB_MAX: u64 = 3_000_000_000 / 1024;
     let began = Instant::now();
-    let subject = Subject::start(OBJECTS)?;
+    let subject = Subject::start(OBJECTS, true)?;
     let took = began.elapsed();
     let kib = subject.peak_kib()?;
     Ok(Row {
@@ -205,7 +215,7 @@ impl Load {
     }
 
     async fn follow(&self, seconds: u32) -> anyhow::Result<Figures> {
-        let subject = Subject::start(self.objects)?;
+        let subject = Subject::start(self.objects, self.managed_fields)?;
         let writes = self.rate * seconds;
         let seen = Seen::new();
         let mut following = JoinSet::new();

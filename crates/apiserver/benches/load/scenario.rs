@@ -19,11 +19,11 @@ const LAG_MAX: Duration = Duration::from_secs(1);
 /// Maximum time from the last write until all watchers have received all events.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum CPU time of the server per delivered event, in microseconds.
+/// Maximum CPU time of the server per delivered event, as a multiple of that of a loop which only writes.
 ///
 /// The server's mean CPU time per event is measured for each second. The limit applies to the median of these
-/// means.
-const DELIVERY_MAX: f64 = 9.0;
+/// means. A ratio, because machines differ: 1.6 on one, 1.9 on another, where each event has 1.6 KB instead of 1 KB.
+const DELIVERY_MAX: f64 = 2.5;
 
 /// Minimum ratio of the measured write rate to the requested rate.
 const RATE_MIN: f64 = 0.98;
@@ -86,7 +86,7 @@ pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
     let missed = figures.missed(&load);
     Ok(Row {
         goal: format!(
-            "{} watchers of everything at {} writes/s: at most {DELIVERY_MAX} µs of CPU per delivery, none over 1 s behind",
+            "{} watchers of everything at {} writes/s: at most {DELIVERY_MAX} times the CPU of a loop that only writes, none over 1 s behind",
             load.watchers, load.rate,
         ),
         measured: format!(
@@ -94,8 +94,9 @@ pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
             seconds.first().copied().unwrap_or_default(),
             seconds.last().copied().unwrap_or_default(),
         ),
-        missed: missed
-            .or_else(|| (median > DELIVERY_MAX).then(|| "a delivery costs too much".to_owned())),
+        missed: missed.or_else(|| {
+            (median > DELIVERY_MAX * bare).then(|| "a delivery costs too much".to_owned())
+        }),
     })
 }
 

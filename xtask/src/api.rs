@@ -271,6 +271,7 @@ mod tests {
             [
                 "kube_informer",
                 "kube_informer_apiserver",
+                "kube_informer_control_plane",
                 "kube_informer_protobuf"
             ]
         );

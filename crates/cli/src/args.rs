@@ -195,12 +195,13 @@ fn loops(text: &str) -> Result<Loops, String> {
             None => (&mut all, name),
         };
         match Loop::named(name) {
-            _ if name == "*" => set.extend(Loop::ALL),
+            _ if name == "*" => set.extend(Loop::ALL.iter().copied()),
             Some(named) => {
                 set.insert(named);
             }
             None => {
-                let names = Loop::ALL.map(Loop::as_str).join(", ");
+                let names: Vec<&str> = Loop::ALL.iter().map(|one| one.as_str()).collect();
+                let names = names.join(", ");
                 return Err(format!(
                     "no control loop is named {name:?}; there are {names}, and * for all"
                 ));

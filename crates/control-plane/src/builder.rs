@@ -1,10 +1,10 @@
 //! Selects the loops of a control plane and connects them to a server.
 
-use std::{collections::BTreeSet, convert::Infallible, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use kube_client::Client;
 use kube_informer::{Selector, factory::CacheSyncError};
-use kube_informer_apiserver::Server;
+use kube_informer_apiserver::{ApiError, Server};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -27,6 +27,7 @@ const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 ///
 /// By default, all loops run, in all namespaces, for two nodes, `node-1` and `node-2`.
 #[derive(Debug)]
+#[must_use = "no loop runs until it is started"]
 pub struct Builder {
     loops: BTreeSet<Loop>,
     nodes: Vec<String>,
@@ -45,14 +46,17 @@ pub struct Builder {
 #[non_exhaustive]
 pub enum StartError {
     /// The server rejects a node.
-    #[error("can't create node {name}: {message}")]
+    #[error("can't create node {name}: {source}")]
     Node {
         /// Name of the node.
         name: String,
-        /// Message of the server.
-        message: String,
+        /// The response of the server.
+        source: ApiError,
     },
-    /// The caches of the loops are not filled within 30 seconds.
+    /// The `User-Agent` of a loop is no value of a header.
+    #[error("{0:?} can't be a `User-Agent`: it has characters that no header may have")]
+    UserAgent(String),
+    /// The caches of the loops are not filled within 30 seconds, or a list fails permanently.
     #[error("the caches of the control loops are not filled: {0}")]
     Caches(#[from] CacheSyncError),
 }
@@ -61,7 +65,7 @@ impl ControlPlane {
     /// Returns the options of a new control plane.
     pub fn builder() -> Builder {
         Builder {
-            loops: BTreeSet::from(Loop::ALL),
+            loops: Loop::ALL.iter().copied().collect(),
             nodes: vec!["node-1".to_owned(), "node-2".to_owned()],
             node_prefix: String::new(),
             scope: Scope {
@@ -80,7 +84,6 @@ impl ControlPlane {
 
 impl Builder {
     /// Selects the loops that run.
-    #[must_use]
     pub fn loops(self, loops: impl IntoIterator<Item = Loop>) -> Self {
         Self {
             loops: loops.into_iter().collect(),
@@ -88,17 +91,19 @@ impl Builder {
         }
     }
 
-    /// Sets the names of the nodes that are simulated. The agent of a node is `node-agent/NAME`.
-    #[must_use]
+    /// Sets the names of the nodes that are simulated; repeated names count once. The agent of a node is
+    /// `node-agent/NAME`.
     pub fn nodes<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
-        Self {
-            nodes: names.into_iter().map(Into::into).collect(),
-            ..self
+        let mut nodes: Vec<String> = Vec::new();
+        for name in names.into_iter().map(Into::into) {
+            if !nodes.contains(&name) {
+                nodes.push(name);
+            }
         }
+        Self { nodes, ..self }
     }
 
     /// Omits `prefix` in the names of agents: with `demo-`, the agent of the node `demo-1` is `node-agent/1`.
-    #[must_use]
     pub fn node_prefix(self, prefix: impl Into<String>) -> Self {
         Self {
             node_prefix: prefix.into(),
@@ -107,14 +112,12 @@ impl Builder {
     }
 
     /// Limits the namespaced objects that the loops observe to those of one namespace.
-    #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.scope.namespace = Some(namespace.into());
         self
     }
 
     /// Limits the objects that the loops observe, of all kinds, to those that `selector` matches.
-    #[must_use]
     pub fn selector(mut self, selector: Selector) -> Self {
         self.scope.selector = selector;
         self
@@ -122,7 +125,6 @@ impl Builder {
 
     /// Writes the logs of the simulated containers to `logs`, which the server needs too
     /// (`Builder::pod_logs` of `kube-informer-apiserver`).
-    #[must_use]
     pub fn pod_logs(self, logs: &Logs) -> Self {
         Self {
             logs: logs.clone(),
@@ -130,8 +132,7 @@ impl Builder {
         }
     }
 
-    /// Sends what the loops observe and do to `steps`. A loop waits while the channel is full.
-    #[must_use]
+    /// Sends what the loops observe and do to `steps`. A loop waits while the channel is full, so read it.
     pub fn steps(self, steps: mpsc::Sender<Step>) -> Self {
         Self {
             steps: Some(steps),
@@ -140,7 +141,6 @@ impl Builder {
     }
 
     /// Lets the containers of the first `number` pods that start fail, 400 ms after their start.
-    #[must_use]
     pub fn failing_pods(self, number: u32) -> Self {
         Self {
             failing_pods: number,
@@ -149,7 +149,6 @@ impl Builder {
     }
 
     /// Sets whether the loops report events (`kubectl get events`); true by default.
-    #[must_use]
     pub fn events(self, writes_events: bool) -> Self {
         Self {
             writes_events,
@@ -158,7 +157,6 @@ impl Builder {
     }
 
     /// Lets the loops only observe what another control plane does, and report it as steps.
-    #[must_use]
     pub fn only_observe(self) -> Self {
         Self {
             only_observes: true,
@@ -168,7 +166,6 @@ impl Builder {
 
     /// Sets the `User-Agent` of the deployment, replica set, job and disruption loops, which is the name of the owner of
     /// the fields that they write; `kube-controller-manager` by default.
-    #[must_use]
     pub fn manager(self, user_agent: impl Into<String>) -> Self {
         Self {
             manager: user_agent.into(),
@@ -181,11 +178,11 @@ impl Builder {
     /// Loops need the permissions of an administrator: pass [`Server::as_user`] if the server authorizes requests.
     ///
     /// # Errors
-    /// Returns an error if the server rejects a node, or if the caches are not filled within 30 seconds, for example
-    /// because of injected faults.
+    /// Returns an error if the server rejects a node, or if the caches are not filled within 30 seconds or a list fails
+    /// permanently, for example because of injected faults. Nodes that were created stay.
     ///
     /// # Cancel safety
-    /// A dropped future leaves created nodes, and nothing that runs.
+    /// A dropped future leaves created nodes; the informers end.
     pub async fn start(self, server: &Server) -> Result<ControlPlane, StartError> {
         let mut plane = self.build_in_process(server).await?;
         plane.observe(SYNC_TIMEOUT).await?;
@@ -193,26 +190,29 @@ impl Builder {
         Ok(plane)
     }
 
-    /// Creates the nodes that `server` lacks, and the loops, which are idle until [`ControlPlane::observe`] and
+    /// Creates the nodes that `server` lacks, unless the loops only observe, and the loops, which are idle until [`ControlPlane::observe`] and
     /// [`ControlPlane::act`] are called.
     ///
     /// # Errors
     /// Returns an error if the server rejects a node.
     pub async fn build_in_process(self, server: &Server) -> Result<ControlPlane, StartError> {
+        let client = |user_agent: &str| {
+            let client = in_process::client(server, user_agent);
+            client.map_err(|_| StartError::UserAgent(user_agent.to_owned()))
+        };
+        if self.only_observes {
+            return self.build(client).await;
+        }
         let is_missing = |name: &&String| server.get("v1", "nodes", name).is_none();
         for name in self.nodes.iter().filter(is_missing) {
             server
                 .create(node(name))
                 .map_err(|error| StartError::Node {
                     name: name.clone(),
-                    message: error.to_string(),
+                    source: error,
                 })?;
         }
-        let client = |user_agent: &str| Ok::<_, Infallible>(in_process::client(server, user_agent));
-        match self.build(client).await {
-            Ok(plane) => Ok(plane),
-            Err(never) => match never {},
-        }
+        self.build(client).await
     }
 
     /// Creates the loops for the server of the clients that `client` returns for a `User-Agent`.
@@ -237,6 +237,9 @@ impl Builder {
         );
         if self.writes_events {
             plane.write_events();
+        }
+        if self.only_observes {
+            plane.only_observe();
         }
         if self.loops.iter().any(|one| one.is_of_manager()) {
             self.open_manager(&mut plane, client(&self.manager)?).await;

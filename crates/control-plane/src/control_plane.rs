@@ -14,15 +14,7 @@
 //! - After [`ControlPlane::shutdown`] no task, watch or request of a loop remains.
 
 use std::{
-    collections::BTreeMap,
-    fmt,
-    future::Future,
-    marker::PhantomData,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    collections::BTreeMap, fmt, future::Future, marker::PhantomData, pin::Pin, sync::Arc,
     time::Duration,
 };
 
@@ -35,7 +27,11 @@ use kube_informer::{
 };
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use tokio::{sync::mpsc, task::JoinSet, time::Instant};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::Instant,
+};
 
 use crate::{
     cache::{Cache, Reads},
@@ -71,6 +67,7 @@ pub(crate) struct Scope {
 ///
 /// [`ControlPlane::builder`] selects the loops. [`ControlPlane::shutdown`] lets them end their requests. If the control
 /// plane is dropped, its loops are aborted and its informers end.
+#[must_use = "dropping it ends the loops"]
 pub struct ControlPlane {
     scope: Scope,
     steps: mpsc::Sender<Step>,
@@ -79,7 +76,9 @@ pub struct ControlPlane {
     /// Futures of the workers that [`ControlPlane::act`] has not started yet.
     waiting: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
     running: JoinSet<()>,
-    stopping: Arc<AtomicBool>,
+    /// True from the begin of the shutdown on.
+    stopping: watch::Sender<bool>,
+    only_observes: bool,
     troubles: Troubles,
     clock: Clock,
     writes_events: bool,
@@ -94,6 +93,7 @@ pub(crate) struct Process {
     factory: SharedInformerFactory,
     scope: Scope,
     steps: mpsc::Sender<Step>,
+    stopping: watch::Receiver<bool>,
     clock: Clock,
     /// Where the loops report events, if they write some.
     events: Option<mpsc::Sender<Report>>,
@@ -122,11 +122,17 @@ impl ControlPlane {
             queues: Vec::new(),
             waiting: Vec::new(),
             running: JoinSet::new(),
-            stopping: Arc::default(),
+            stopping: watch::Sender::new(false),
+            only_observes: false,
             troubles: Troubles::default(),
             clock: Clock::system(),
             writes_events: false,
         }
+    }
+
+    /// Lets [`ControlPlane::act`] start no loop.
+    pub(crate) fn only_observe(&mut self) {
+        self.only_observes = true;
     }
 
     /// Lets the loops of the processes that are created from now on write events (`kubectl get events`).
@@ -154,6 +160,7 @@ impl ControlPlane {
             factory,
             scope: self.scope.clone(),
             steps: self.steps.clone(),
+            stopping: self.stopping.subscribe(),
             reads: Reads::default(),
             informers: BTreeMap::new(),
         }
@@ -180,7 +187,7 @@ impl ControlPlane {
             let shift = Shift {
                 who: Arc::clone(&who),
                 queue: queue.clone(),
-                stopping: Arc::clone(&self.stopping),
+                stopping: self.stopping.subscribe(),
                 troubles: Arc::clone(&self.troubles),
             };
             self.waiting
@@ -209,11 +216,14 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Starts the loops, which until now only observe.
+    /// Starts the loops, which until now only observe. Loops that [only observe](crate::Builder::only_observe) stay idle.
     ///
     /// Call it after [`ControlPlane::observe`]: a loop that does not see all objects creates too many.
+    ///
+    /// # Panics
+    /// Panics outside a tokio runtime.
     pub fn act(&mut self) {
-        for worker in self.waiting.drain(..) {
+        for worker in self.waiting.drain(..).filter(|_| !self.only_observes) {
             self.running.spawn(worker);
         }
     }
@@ -243,12 +253,12 @@ impl ControlPlane {
 
     /// Stops all loops after their current reconciliation, and then all informers.
     ///
-    /// Loops that are still busy after two seconds are aborted.
+    /// Loops that are still busy after two seconds are aborted. Steps that wait for room in their channel are lost.
     ///
     /// # Cancel safety
     /// If the future is dropped, the loops are aborted and the informers end.
     pub async fn shutdown(mut self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.stopping.send_replace(true);
         for process in &mut self.processes {
             // A writer of events ends with the last loop that can report one.
             process.events = None;
@@ -291,7 +301,7 @@ impl fmt::Debug for ControlPlane {
 impl Process {
     /// Returns the [`Teller`] with which the loop `who` reports what it observes and does.
     pub(crate) fn teller(&self, who: &str) -> Teller {
-        Teller::new(who, self.steps.clone())
+        Teller::new(who, self.steps.clone(), self.stopping.clone())
     }
 
     pub(crate) fn clock(&self) -> Clock {
@@ -356,14 +366,14 @@ where
 struct Shift {
     who: Arc<str>,
     queue: RateLimitingQueue<ObjectName>,
-    stopping: Arc<AtomicBool>,
+    stopping: watch::Receiver<bool>,
     troubles: Troubles,
 }
 
 impl Shift {
     async fn work<R: Reconciler>(self, reconciler: Arc<R>) {
         while let Some(item) = self.queue.get().await {
-            if self.stopping.load(Ordering::Relaxed) {
+            if *self.stopping.borrow() {
                 item.done();
                 continue;
             }

@@ -2,7 +2,10 @@
 
 use std::task::{Context, Poll};
 
-use http::{HeaderValue, Request, header::USER_AGENT};
+use http::{
+    HeaderValue, Request,
+    header::{InvalidHeaderValue, USER_AGENT},
+};
 use kube_client::Client;
 use kube_informer_apiserver::Server;
 use tower_service::Service;
@@ -14,13 +17,15 @@ struct Reached {
 }
 
 /// Returns a client that sends `User-Agent: <user_agent>` with every request.
-pub(crate) fn client(server: &Server, user_agent: &str) -> Client {
+///
+/// # Errors
+/// Returns an error if `user_agent` is no value of a header.
+pub(crate) fn client(server: &Server, user_agent: &str) -> Result<Client, InvalidHeaderValue> {
     let reached = Reached {
         server: server.clone(),
-        user_agent: HeaderValue::from_str(user_agent)
-            .unwrap_or_else(|_| HeaderValue::from_static("control-plane")),
+        user_agent: HeaderValue::from_str(user_agent)?,
     };
-    Client::new(reached, "default")
+    Ok(Client::new(reached, "default"))
 }
 
 impl<B> Service<Request<B>> for Reached

@@ -9,7 +9,10 @@
 use kube_core::Resource;
 use kube_informer::{Object, object::ResourceVersion};
 use std::{fmt, sync::Arc};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 
 /// The type of a control loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,13 +102,14 @@ pub struct Step {
 pub(crate) struct Teller {
     who: Arc<str>,
     steps: mpsc::Sender<Step>,
+    stopping: watch::Receiver<bool>,
 }
 
 // === impl Loop ===
 
 impl Loop {
     /// All loops.
-    pub const ALL: [Loop; 6] = [
+    pub const ALL: &[Loop] = &[
         Loop::Deployment,
         Loop::ReplicaSet,
         Loop::Job,
@@ -118,7 +122,7 @@ impl Loop {
     pub fn named(name: &str) -> Option<Loop> {
         match name.strip_suffix("-controller").unwrap_or(name) {
             "replicaset" => Some(Loop::ReplicaSet),
-            name => Loop::ALL.into_iter().find(|it| it.as_str() == name),
+            name => Loop::ALL.iter().copied().find(|it| it.as_str() == name),
         }
     }
 
@@ -176,14 +180,19 @@ impl Step {
 // === impl Teller ===
 
 impl Teller {
-    pub(crate) fn new(who: impl Into<Arc<str>>, steps: mpsc::Sender<Step>) -> Self {
+    pub(crate) fn new(
+        who: impl Into<Arc<str>>,
+        steps: mpsc::Sender<Step>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
         Self {
             who: who.into(),
             steps,
+            stopping,
         }
     }
 
-    /// Sends a step with the observed `object`. Waits while the channel is full.
+    /// Sends a step with the observed `object`. Waits while the channel is full, but not after the begin of a shutdown.
     ///
     /// # Cancel safety
     /// If the future is dropped, the step may be lost.
@@ -193,6 +202,12 @@ impl Teller {
     {
         let step = Step::new(Arc::clone(&self.who), kind, object, text);
         // The send fails if there is no receiver. The step is discarded.
-        let _ = self.steps.send(step).await;
+        let mut stopping = self.stopping.clone();
+        tokio::select! {
+            biased;
+            _ = self.steps.send(step) => {}
+            // The result is an error if the control plane was dropped.
+            _ = stopping.wait_for(|stops| *stops) => {}
+        }
     }
 }

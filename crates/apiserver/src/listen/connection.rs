@@ -21,7 +21,7 @@
 //! - request heads that are split into many frames;
 //! - pings and settings frames that require a response.
 
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -189,7 +189,7 @@ where
     };
     let web_socket = Arc::clone(&requests.web_socket);
     let io = TokioIo::new(StallTimeout::new(io));
-    let mut connection = pin!(builder.serve_connection_with_upgrades(io, requests));
+    let mut connection = Box::pin(builder.serve_connection_with_upgrades(io, requests));
     // hyper's timeouts do not run until the peer's first bytes identify the protocol.
     let mut wait = HEADER_TIMEOUT;
     let mut quiet_looks = 0;
@@ -200,7 +200,7 @@ where
             ended = connection.as_mut() => break ended,
             asked = next_request => match asked {
                 // On HTTP/1.1 nothing else needs to be checked when an event wakes this task.
-                Ok(()) if streams.are_none() => break connection.await,
+                Ok(()) if streams.are_none() => break connection.as_mut().await,
                 Ok(()) => (wait, quiet_looks) = (IDLE_MAX, 0),
                 Err(_) if streams.are_busy() => quiet_looks = 0,
                 Err(_) if streams.are_none() || quiet_looks == 2 => {
@@ -217,8 +217,10 @@ where
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "connection ended");
+        return tracing::debug!(%error, "connection ended");
     }
+    // A connection that has ended holds the promise of an upgrade, for which the WebSocket would wait.
+    drop(connection);
     let web_socket = web_socket.lock().take();
     if let Some(web_socket) = web_socket {
         web_socket.run().await;

@@ -4,23 +4,30 @@
 //! follows after the watch has begun, so that a rejected watch is an HTTP error, and it requires an `Origin`.
 //! Messages of the client are read and ignored.
 //!
+//! A browser lets every web page open a WebSocket to any server, and read what it sends. The origin of a page must
+//! therefore be the server's own or this machine, unless the request has a header `Authorization`, which pages can't send.
+//!
 //! Guarantees:
 //! - a message of the client is limited to [`RECEIVED_MAX`] bytes; a longer one ends the connection;
 //! - the socket ends with the watch, with the close code 1000, or when the client closes it.
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::{Buf as _, BytesMut};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::header::{
-    CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN, SEC_WEBSOCKET_ACCEPT,
-    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
+    SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
+    UPGRADE,
 };
-use http::{Request, Response, StatusCode};
+use http::uri::Authority;
+use http::{Request, Response, StatusCode, Uri, Version};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt as _;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
@@ -32,6 +39,9 @@ use crate::serve::Watching;
 
 /// Maximum length of a message of the client in bytes; clients have nothing to send.
 const RECEIVED_MAX: usize = 64 * 1024;
+
+/// Size of the buffer for received bytes; that of the library is 128 KiB for each socket.
+const READ_BUFFER: usize = 4 * 1024;
 
 /// Text that is hashed with the key of a handshake (RFC 6455, section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -68,15 +78,14 @@ enum Framing {
 impl Handshake {
     /// Returns the handshake that `request` contains.
     pub(super) fn of<B>(request: &mut Request<B>) -> Option<Handshake> {
-        let is = |name: HeaderName, expected: &str| {
-            let value = request.headers().get(name)?.to_str().ok()?;
-            let mut parts = value.split(',').map(str::trim);
-            parts
-                .any(|part| part.eq_ignore_ascii_case(expected))
-                .then_some(())
-        };
-        is(CONNECTION, "upgrade")?;
-        is(UPGRADE, "websocket")?;
+        let text = |name: HeaderName| request.headers().get(name)?.to_str().ok();
+        let mut options = text(CONNECTION)?.split(',').map(str::trim);
+        let is_asked = options.any(|option| option.eq_ignore_ascii_case("upgrade"))
+            && text(UPGRADE)?.eq_ignore_ascii_case("websocket")
+            && request.version() == Version::HTTP_11;
+        if !is_asked {
+            return None;
+        }
         let headers = request.headers().clone();
         let upgrade = hyper::upgrade::on(request);
         Some(Handshake { upgrade, headers })
@@ -136,7 +145,7 @@ impl Handshake {
         if header(SEC_WEBSOCKET_VERSION) != b"13" {
             return Err((StatusCode::BAD_REQUEST, BAD_VERSION));
         }
-        if header(ORIGIN).is_empty() {
+        if !self.has_permitted_origin() {
             return Err((StatusCode::FORBIDDEN, ""));
         }
         let mut hash = ring::digest::Context::new(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY);
@@ -155,12 +164,27 @@ impl Handshake {
             Some(several) if several.as_bytes().contains(&b',') => {
                 return Err((StatusCode::BAD_REQUEST, ""));
             }
-            Some(protocol) => {
+            Some(protocol) if !protocol.is_empty() => {
                 headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol.clone());
             }
-            None => {}
+            _ => {}
         }
         Ok(response)
+    }
+
+    fn has_permitted_origin(&self) -> bool {
+        let text = |name: HeaderName| self.headers.get(name)?.to_str().ok();
+        let origin: Option<Uri> = text(ORIGIN).and_then(|origin| origin.parse().ok());
+        let Some(origin) = origin.as_ref().and_then(Uri::authority) else {
+            return false;
+        };
+        let address = origin.host().trim_matches(['[', ']']).parse::<IpAddr>();
+        let is_this_machine =
+            origin.host() == "localhost" || address.is_ok_and(|address| address.is_loopback());
+        let host: Option<Authority> = text(HOST).and_then(|host| host.parse().ok());
+        is_this_machine
+            || host.is_some_and(|host| host.host() == origin.host())
+            || self.headers.contains_key(AUTHORIZATION)
     }
 }
 
@@ -179,12 +203,15 @@ impl WebSocket {
 
 async fn send(upgraded: Upgraded, mut body: Body, mut messages: Messages) -> Result<(), Error> {
     let limits = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(0)
         .max_message_size(Some(RECEIVED_MAX))
         .max_frame_size(Some(RECEIVED_MAX));
     let io = TokioIo::new(upgraded);
     let mut socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(limits)).await;
     loop {
         tokio::select! {
+            biased;
             received = socket.next() => match received {
                 // The answer to a ping is sent with the next flush.
                 Some(Ok(_)) => socket.flush().await?,
@@ -197,10 +224,15 @@ async fn send(upgraded: Upgraded, mut body: Body, mut messages: Messages) -> Res
                     while let Some(message) = messages.next()? {
                         socket.feed(message).await?;
                     }
+                    if messages.bytes.is_empty() {
+                        // Frees the memory of a large event.
+                        messages.bytes = BytesMut::new();
+                    }
                     socket.flush().await?;
                 }
                 Some(Err(error)) => return Err(broken(error)),
-                None => break,
+                None if messages.bytes.is_empty() => break,
+                None => return Err(broken("the watch ended within an event".into())),
             },
         }
     }
@@ -208,7 +240,8 @@ async fn send(upgraded: Upgraded, mut body: Body, mut messages: Messages) -> Res
         code: CloseCode::Normal,
         reason: "".into(),
     };
-    socket.close(Some(normal)).await
+    socket.close(Some(normal)).await?;
+    Ok(socket.get_mut().shutdown().await?)
 }
 
 fn broken(error: BoxError) -> Error {

@@ -1,9 +1,9 @@
-//! Tests watches that are WebSockets.
+//! Tests watches through web sockets.
 
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use kube_informer_apiserver::Listening;
+use kube_informer_apiserver::{Listening, Server};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -157,6 +157,34 @@ async fn handshakes_are_checked_after_the_watch_was_accepted() {
         let (_, head) = ask(&listening, path, &headers).await;
         assert_eq!(head.split(' ').nth(1).unwrap(), code, "{headers}{head}");
     }
+    listening.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_opens_no_web_socket_of_a_server_that_pages_can_reach() {
+    let server = Server::builder().allow_remote(true).build();
+    let listening = server.listen(loopback()).await.unwrap();
+    for (origin, code) in [
+        ("http://localhost:8080", "101"),
+        ("http://127.0.0.1", "101"),
+        ("http://[::1]:3000", "101"),
+        ("https://evil.example", "403"),
+        ("https://localhost.evil.example", "403"),
+        ("null", "403"),
+        ("https://evil.example\r\nAuthorization: Bearer x", "101"),
+    ] {
+        let headers = HANDSHAKE.replace("http://localhost", origin);
+        let (_, head) = ask(&listening, WATCH, &headers).await;
+        assert_eq!(head.split(' ').nth(1).unwrap(), code, "{headers}{head}");
+    }
+    // The name of the server, for example behind a proxy.
+    let headers = HANDSHAKE.replace("http://localhost", "https://api.example");
+    let mut stream = TcpStream::connect(listening.local_addr()).await.unwrap();
+    let request = format!("GET {WATCH} HTTP/1.1\r\nHost: api.example:6443\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 101");
     listening.shutdown().await;
 }
 

@@ -109,7 +109,7 @@ fn serve_options_are_parsed() {
         Some("30/m")
     );
     assert!(matches!(options.faults, Some(FaultPlan::File(path)) if path.as_os_str() == "a.plan"));
-    assert_eq!(options.controllers, BTreeSet::from(Loop::ALL));
+    assert_eq!(options.controllers, Loop::ALL.iter().copied().collect());
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn help_and_version_are_not_errors() {
 #[test]
 fn control_loops_are_selected_by_name() {
     for (text, expected) in [
-        ("*", &Loop::ALL[..]),
+        ("*", Loop::ALL),
         (
             "deployment,node-agent",
             &[Loop::Deployment, Loop::NodeAgent],

@@ -153,7 +153,7 @@ impl From<Signal> for Broken {
     }
 }
 
-/// Creates the control loops, runs the demo, and always stops the loops.
+/// Creates the control loops, runs the demo, and stops the loops.
 async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Result<(), Broken> {
     output::say(world.description());
     let (tell, steps) = mpsc::channel(STEPS_MAX);

@@ -6,6 +6,7 @@ mod logs;
 use tokio::time::sleep;
 
 use super::*;
+use crate::step::Kind;
 
 const NODES: [&str; 2] = ["node-1", "node-2"];
 
@@ -163,6 +164,49 @@ async fn only_the_selected_loops_and_nodes_exist() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn loops_that_only_observe_write_nothing() {
+    let server = Server::builder().build();
+    let (steps, mut observed) = mpsc::channel(100);
+    let observing = ControlPlane::builder()
+        .only_observe()
+        .steps(steps)
+        .start(&server)
+        .await
+        .unwrap();
+    assert!(server.requests().writes().is_empty());
+    assert_eq!(server.list("v1", "nodes").len(), 0);
+    let acting = open(&server).await;
+    server.create(deployment("default", 1)).unwrap();
+    sleep(LONG).await;
+    let mut kinds = Vec::new();
+    while let Ok(step) = observed.try_recv() {
+        kinds.push(step.kind);
+    }
+    assert!(
+        kinds.contains(&Kind::DeploymentSeen) && kinds.contains(&Kind::PodRuns),
+        "{kinds:?}"
+    );
+    assert_eq!(server.list("v1", "pods").len(), 1);
+    observing.shutdown().await;
+    acting.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_does_not_wait_for_a_reader_of_steps() {
+    let server = Server::builder().build();
+    let (steps, _unread) = mpsc::channel(1);
+    let plane = ControlPlane::builder()
+        .steps(steps)
+        .start(&server)
+        .await
+        .unwrap();
+    server.create(deployment("default", 3)).unwrap();
+    sleep(LONG).await;
+    let ended = tokio::time::timeout(LONG, plane.shutdown()).await;
+    assert!(ended.is_ok(), "the shutdown waits");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_start_whose_requests_fail_is_an_error_that_names_them() {
     let server = Server::builder().build();
     server.faults().inject("list deployments: 500").unwrap();
@@ -172,6 +216,12 @@ async fn a_start_whose_requests_fail_is_an_error_that_names_them() {
     let failed = ControlPlane::builder().nodes(["A B"]).start(&server).await;
     let text = failed.unwrap_err().to_string();
     assert!(text.starts_with("can't create node A B: "), "{text}");
+    let failed = ControlPlane::builder().manager("a\nb").start(&server).await;
+    let text = failed.unwrap_err().to_string();
+    assert!(
+        text.starts_with("\"a\\nb\" can't be a `User-Agent`"),
+        "{text}"
+    );
 }
 
 // === rollouts ===

@@ -68,7 +68,7 @@ mod tests {
         let mut rng = Rng::with_seed(1);
         seeding::fill(&server, &wanted, &mut rng).await.unwrap();
         let before = server.list("v1", "pods");
-        let all = BTreeSet::from(Loop::ALL);
+        let all = Loop::ALL.iter().copied().collect();
         let mut plane = open(&server, &all, &Logs::default()).await.unwrap();
         let ended = tokio::time::timeout(Duration::from_secs(60), run(&mut plane)).await;
         assert!(ended.is_err(), "the loops never end by themselves");

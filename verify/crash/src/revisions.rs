@@ -33,11 +33,19 @@ pub(crate) struct Revisions {
 #[derive(Debug)]
 pub(crate) struct Missed {
     pub(crate) range: RangeInclusive<u64>,
-    /// The definition whose change ended the watch, unless a restart of the server ended it. The watch was complete
-    /// up to this change.
-    ///
-    /// Nothing is missed before the definition's first change in `range`.
-    pub(crate) until: Option<Key>,
+    pub(crate) reason: Reason,
+}
+
+/// The reason why the server has rejected the revision of a watch, and what the watcher has therefore missed.
+#[derive(Debug)]
+pub(crate) enum Reason {
+    /// A restart of the server, or the first start: the watcher may have missed the whole range.
+    Restart,
+    /// A change of this definition between a list and the watch: the watcher may have missed the whole range.
+    Change(Key),
+    /// A change of this definition during an earlier watch. The watch was complete up to this change, so nothing is
+    /// missed before the definition's first change in the range.
+    ChangeAfterWatch(Key),
 }
 
 impl Revisions {
@@ -88,7 +96,11 @@ impl Revisions {
             let changes = self.changes.range(*missed.range.start()..=revision);
             changes.into_iter().any(|(_, (key, _))| key == definition)
         };
-        missed.range.contains(&revision) && missed.until.as_ref().is_none_or(is_reached)
+        missed.range.contains(&revision)
+            && match &missed.reason {
+                Reason::Restart | Reason::Change(_) => true,
+                Reason::ChangeAfterWatch(definition) => is_reached(definition),
+            }
     }
 
     /// Checks the revisions that all watchers cover: the revisions up to `last` that no watcher has missed.
@@ -122,12 +134,16 @@ impl Revisions {
     ///
     /// Does not check this if another watcher, perhaps that of the definitions, may have missed the change at a restart.
     fn check_reason(&self, missed: &Missed) -> Result<()> {
-        let Some(definition) = &missed.until else {
+        let (Reason::Change(definition) | Reason::ChangeAfterWatch(definition)) = &missed.reason
+        else {
             return Ok(());
         };
         let range = &missed.range;
         let mut changes = self.changes.range(range.clone());
-        let restarts = self.missed.iter().filter(|other| other.until.is_none());
+        let restarts = self
+            .missed
+            .iter()
+            .filter(|other| matches!(other.reason, Reason::Restart));
         let mut restarts = restarts.map(|other| &other.range);
         ensure!(
             changes.any(|(_, (key, _))| key == definition)
@@ -195,20 +211,28 @@ mod tests {
     #[test]
     fn a_revision_that_no_client_received_is_a_gap_unless_a_watcher_missed_it() {
         let mut revisions = Revisions::default();
-        let missed = |range, until| Missed { range, until };
-        revisions.missed(missed(0..=4, None));
+        let missed = |range, reason| Missed { range, reason };
+        revisions.missed(missed(0..=4, Reason::Restart));
         revisions.changed(5, &change("a", 1)).unwrap();
         assert_eq!(revisions.find_gap(5).unwrap(), 1);
         assert_eq!(revisions.find_gap(5).unwrap(), 0);
-        revisions.missed(missed(6..=7, None));
+        revisions.missed(missed(6..=7, Reason::Restart));
         revisions.changed(8, &change("a", 2)).unwrap();
         assert_eq!(revisions.find_gap(8).unwrap(), 1);
         assert!(revisions.find_gap(9).is_err());
         // The watch was complete up to the change of the definition at revision 9.
-        revisions.missed(missed(9..=11, Some(change("b", 1).0)));
+        revisions.missed(missed(9..=11, Reason::ChangeAfterWatch(change("b", 1).0)));
         assert!(revisions.find_gap(9).is_err());
         revisions.changed(9, &change("b", 1)).unwrap();
         assert_eq!(revisions.find_gap(11).unwrap(), 0);
+        // The definition changed between a list at revision 11 and the watch, which therefore delivered nothing.
+        revisions.missed(missed(12..=14, Reason::Change(change("b", 1).0)));
+        revisions.changed(13, &change("b", 1)).unwrap();
+        assert_eq!(revisions.find_gap(14).unwrap(), 0);
+        // A range after the checked revisions has no effect.
+        revisions.missed(missed(17..=18, Reason::ChangeAfterWatch(change("b", 1).0)));
+        revisions.changed(15, &change("a", 3)).unwrap();
+        assert_eq!(revisions.find_gap(15).unwrap(), 1);
     }
 
     #[test]
@@ -219,8 +243,9 @@ mod tests {
             revisions.changed(1, &change("a", 1)).unwrap();
             revisions.changed(2, &definition).unwrap();
             revisions.changed(3, &change("a", 2)).unwrap();
-            for (range, until) in [(other, None), (3..=3, Some(definition.0.clone()))] {
-                revisions.missed(Missed { range, until });
+            let change = Reason::Change(definition.0.clone());
+            for (range, reason) in [(other, Reason::Restart), (3..=3, change)] {
+                revisions.missed(Missed { range, reason });
             }
             revisions
         };

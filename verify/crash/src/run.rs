@@ -36,7 +36,7 @@ use crate::{
     owner::Owner,
     planted::Bug,
     request::Answer,
-    revisions::Missed,
+    revisions::{Missed, Reason},
     watcher::{self, EVENT, RESUMED, TOO_OLD, Watcher},
     writer::{self, Notes, Writer},
 };
@@ -401,7 +401,7 @@ impl Lives {
             let mut revisions = self.notes.revisions.lock();
             revisions.missed(Missed {
                 range: 0..=ready.revision,
-                until: None,
+                reason: Reason::Restart,
             });
         }
         if self.informed.is_empty() {

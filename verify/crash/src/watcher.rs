@@ -20,7 +20,7 @@ use crate::{
     object::{CUSTOM, DEFINITION, KINDS, Key, Seen, revision},
     planted::Bug,
     request::{Answer, get},
-    revisions::Missed,
+    revisions::{Missed, Reason},
     writer::Notes,
 };
 
@@ -37,6 +37,16 @@ pub(crate) struct Watcher {
     pub(crate) seen: Counts<&'static str>,
     /// The server bug to simulate. For `GapInWatch` and `DeletionUntold`, the watcher ignores some events.
     bug: Option<Bug>,
+}
+
+/// The last response of this server process from which a watcher has its revision.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// None yet: the revision is from an earlier server process.
+    Restart,
+    List,
+    /// A watch that is open, or that ended after all its events.
+    Watch,
 }
 
 /// Name of the counter of received changes.
@@ -86,8 +96,7 @@ impl Watcher {
     }
 
     async fn watch(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<()> {
-        // Whether this server process has neither sent all events since `self.last` nor a list.
-        let mut resumes = true;
+        let mut before = Before::Restart;
         let is_custom = CUSTOM.contains(&self.kind);
         let mut redefined = notes.redefined.subscribe();
         loop {
@@ -112,7 +121,7 @@ impl Watcher {
                     Some(Ok(line)) => line,
                     // The watch of a custom kind ends when its definition changes.
                     None if is_custom => {
-                        resumes = false;
+                        before = Before::Watch;
                         break;
                     }
                     None | Some(Err(_)) => return Ok(()),
@@ -122,21 +131,23 @@ impl Watcher {
                     return Ok(());
                 };
                 if event["type"] == "ERROR" {
-                    let is_old = event["object"]["code"] == 410 && (resumes || is_custom);
+                    let is_old =
+                        event["object"]["code"] == 410 && (before == Before::Restart || is_custom);
                     ensure!(
                         is_first && is_old,
                         "a watch from {} ended with {event}",
                         self.last
                     );
-                    match self.relist(client, notes, resumes).await? {
+                    match self.relist(client, notes, before).await? {
                         Answer::Lost => return Ok(()),
                         // The definition was deleted after the watch request.
                         Answer::NotFound => {}
-                        Answer::Found(()) => resumes = false,
+                        Answer::Found(()) => before = Before::List,
                     }
                     break;
                 }
-                if is_first && std::mem::take(&mut resumes) {
+                if is_first && before == Before::Restart {
+                    before = Before::Watch;
                     self.seen.count(RESUMED);
                     if self.bug == Some(Bug::GapInWatch) {
                         continue;
@@ -190,13 +201,12 @@ impl Watcher {
 
     /// Sends a list request. The next watch starts from the revision of the received list.
     ///
-    /// `resumes` is whether a restart of the server can be the reason for the list. Otherwise, the reason must be a
-    /// change of the kind's definition, and the watcher has received all events up to this change.
+    /// `before` is what preceded the watch that the server has rejected.
     async fn relist(
         &mut self,
         client: &Client,
         notes: &Arc<Notes>,
-        resumes: bool,
+        before: Before,
     ) -> Result<Answer<()>> {
         // Events that it has not received by now are lost.
         let list = match list(client, self.kind).await? {
@@ -211,10 +221,15 @@ impl Watcher {
         );
         self.check(notes)?;
         self.seen.count(TOO_OLD);
+        let definition = Key::of_definition(self.kind);
         let mut revisions = notes.revisions.lock();
         revisions.missed(Missed {
             range: self.last + 1..=list,
-            until: (!resumes).then(|| Key::of_definition(self.kind)),
+            reason: match before {
+                Before::Restart => Reason::Restart,
+                Before::List => Reason::Change(definition),
+                Before::Watch => Reason::ChangeAfterWatch(definition),
+            },
         });
         revisions.told(list);
         (self.begun, self.last) = (list, list);

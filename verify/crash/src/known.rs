@@ -4,7 +4,8 @@
 //! A pending write is a request whose response has not been received.
 //!
 //! Guarantees: an object has at most one pending write and therefore at most two possible states. Each object
-//! has only one writer. A writer waits for the response to a write before it sends the next write.
+//! has only one writer at a time. A writer waits for the response to a write before it, or another one, sends the next
+//! write.
 
 use std::collections::BTreeMap;
 

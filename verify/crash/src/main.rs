@@ -8,12 +8,16 @@ mod request;
 mod definition;
 mod informed;
 mod known;
+mod ownership;
+mod shared;
 mod file;
 mod planted;
 mod revisions;
 mod writer;
 mod watcher;
 mod owner;
+mod applier;
+mod probe;
 mod moment;
 mod run;
 

@@ -76,6 +76,9 @@ impl Kind {
     }
 }
 
+/// Start of the annotations with the numbers of an object that several managers write.
+pub(crate) const VALUE_OF: &str = "value-";
+
 /// The identity of one object: the index of its kind in [`KINDS`], and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
@@ -104,15 +107,21 @@ impl Key {
         format!("{}/{}", KINDS[self.kind].collection, self.name)
     }
 
+    /// Returns the object's JSON without content.
+    pub(crate) fn bare(&self) -> Value {
+        json!({
+            "apiVersion": KINDS[self.kind].api_version,
+            "kind": KINDS[self.kind].name,
+            "metadata": {"name": self.name},
+        })
+    }
+
     /// Returns the object's JSON, with `value` and a text of at most `bytes` bytes in its annotations.
     ///
     /// An object of a custom kind has a field that its definition does not have, so the server removes this field.
     pub(crate) fn object(&self, value: u64, bytes: usize) -> Value {
-        let mut object = json!({
-            "apiVersion": KINDS[self.kind].api_version,
-            "kind": KINDS[self.kind].name,
-            "metadata": {"name": self.name, "annotations": annotations(value, bytes)},
-        });
+        let mut object = self.bare();
+        object["metadata"]["annotations"] = annotations(value, bytes);
         if CUSTOM.contains(&self.kind) {
             object["spec"] = json!({"unknown": "unknown"});
         }
@@ -132,6 +141,8 @@ pub(crate) fn annotations(value: u64, bytes: usize) -> Value {
 impl Seen {
     /// Parses an object from the server's JSON.
     ///
+    /// The number of an object that several managers write is the highest of their numbers, which increase.
+    ///
     /// # Errors
     /// Returns an error if a part of the object is missing or invalid. The annotation `padding` is invalid
     /// if it contains anything except repetitions of the number in the annotation `value`.
@@ -140,6 +151,15 @@ impl Seen {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let name = text(&metadata["name"]).context("an object without a name")?;
         let annotations = &metadata["annotations"];
+        if let Some(value) = newest_value(annotations) {
+            ensure!(metadata["uid"].is_string(), "{name} is stored partially");
+            let (key, revision) = (Key { kind, name }, revision(object)?);
+            return Ok(Self {
+                key,
+                value,
+                revision,
+            });
+        }
         let digits = text(&annotations["value"]).with_context(|| format!("{name} has no value"))?;
         let padding = text(&annotations["padding"]).with_context(|| format!("{name} is cut"))?;
         ensure!(
@@ -162,6 +182,14 @@ impl Seen {
         let seen: Result<Vec<Self>> = items.iter().map(|item| Self::read(kind, item)).collect();
         Ok((seen?, revision(list)?))
     }
+}
+
+/// Returns the highest number in the annotations of an object that several managers write.
+fn newest_value(annotations: &Value) -> Option<u64> {
+    let annotations = annotations.as_object()?.iter();
+    let values = annotations.filter(|(name, _)| name.starts_with(VALUE_OF));
+    let values = values.filter_map(|(_, value)| value.as_str()?.parse().ok());
+    values.max()
 }
 
 /// Returns the `resourceVersion` of an object or a list as a number.

@@ -2,7 +2,8 @@
 //! program detect them.
 //!
 //! For some bugs, this module changes the server's data directory. For the other bugs,
-//! [`Watcher`](crate::watcher::Watcher) ignores watch events.
+//! [`Watcher`](crate::watcher::Watcher) ignores watch events, or [`check`](crate::probe::check) sends another request,
+//! whose response is that of a server with the bug.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -16,6 +17,7 @@ use crate::{
     file::{ABOUT, FILE, OBJECTS, object_of},
     known::Known,
     object::{CUSTOM, KINDS, Key},
+    shared,
 };
 
 bugs! {
@@ -29,6 +31,13 @@ bugs! {
         StoredVersionsForgotten: "a start without the stored versions of a definition",
         VersionChanged: "a start that serves a version of a definition although it must not, or the reverse",
         ObjectsReturn: "a deletion of a definition that leaves an object, which a new definition serves again",
+        OwnersForgotten: "a start without the managed fields of an object",
+        OwnerForgotten: "a start without one of the managers of an object",
+        OwnerTimeChanged: "a start that changes the time of a manager of an object",
+        OwnedFieldForgotten: "a start without a field of a manager of an object",
+        ConflictIgnored: "an apply after a start that takes the fields of other managers",
+        EqualApplyStored: "an apply of equal content after a start that is stored as a change",
+        FieldKept: "an apply after a start that keeps the fields that it does not contain",
     }
 }
 
@@ -49,18 +58,25 @@ impl Bug {
             Self::StoredVersionsForgotten => "is incomplete",
             Self::VersionChanged => "the kinds of v2 are",
             Self::ObjectsReturn => RETURNED,
+            Self::OwnersForgotten
+            | Self::OwnerForgotten
+            | Self::OwnerTimeChanged
+            | Self::OwnedFieldForgotten => "the managed fields of",
+            Self::ConflictIgnored => "was not rejected with",
+            Self::EqualApplyStored => "an apply of equal content",
+            Self::FieldKept => "of fewer fields of",
         }
     }
 
     /// Changes a stopped server's data directory to the content that a server with this bug would have left.
     ///
-    /// Changes nothing for `GapInWatch` and `DeletionUntold`, which the watcher simulates. Also changes nothing that
+    /// Changes nothing for the bugs that a client simulates. Also changes nothing that
     /// a pending write or its completion at the next start can hide or repair, so only [`Self::symptom`] follows.
     ///
     /// # Errors
     /// Returns an error if `directory` is not a data directory of this server.
     pub(crate) fn spoil(self, directory: &Path, known: &Known) -> Result<()> {
-        if matches!(self, Self::GapInWatch | Self::DeletionUntold) {
+        if self.is_simulated_by_client() {
             return Ok(());
         }
         let database = Database::open(directory.join(FILE))?;
@@ -86,6 +102,8 @@ impl Bug {
                     }
                 }
                 Self::AcknowledgedTooEarly => rows.change(newest, |_| None)?,
+                // A shared object has no such text.
+                Self::HalfStored if newest.as_ref().is_some_and(shared::is_shared) => {}
                 Self::HalfStored => rows.change(newest, |mut object| {
                     // Inserts a character into the text that spans pages.
                     let padding = &mut object["metadata"]["annotations"]["padding"];
@@ -112,11 +130,47 @@ impl Bug {
                         rows.insert(&Key { kind, name })?;
                     }
                 }
-                Self::GapInWatch | Self::DeletionUntold => {}
+                Self::OwnersForgotten
+                | Self::OwnerForgotten
+                | Self::OwnerTimeChanged
+                | Self::OwnedFieldForgotten => {
+                    let shared = shared::keys().filter(is_settled);
+                    rows.change_owners(shared, |owners| self.spoil_owners(owners))?;
+                }
+                Self::GapInWatch
+                | Self::DeletionUntold
+                | Self::ConflictIgnored
+                | Self::EqualApplyStored
+                | Self::FieldKept => {}
             }
         }
         transaction.commit()?;
         Ok(())
+    }
+
+    /// Changes the managed fields of an object, which has at least one manager.
+    fn spoil_owners(self, owners: &mut Vec<Value>) {
+        match self {
+            Self::OwnersForgotten => owners.clear(),
+            Self::OwnerForgotten => owners.truncate((owners.len() - 1).max(1)),
+            Self::OwnerTimeChanged => owners[0]["time"] = json!("2026-01-01T00:00:00Z"),
+            _ => {
+                // Each manager has an annotation.
+                owners[0]["fieldsV1"]["f:metadata"]["f:annotations"] = json!({});
+            }
+        }
+    }
+
+    /// Returns whether a client ignores events or sends other requests, and the data directory is not changed.
+    fn is_simulated_by_client(self) -> bool {
+        matches!(
+            self,
+            Self::GapInWatch
+                | Self::DeletionUntold
+                | Self::ConflictIgnored
+                | Self::EqualApplyStored
+                | Self::FieldKept
+        )
     }
 }
 
@@ -148,6 +202,18 @@ impl Rows<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Changes the managed fields of stored objects, which have at least one manager.
+    fn change_owners(
+        &mut self,
+        keys: impl IntoIterator<Item = Key>,
+        change: impl Fn(&mut Vec<Value>),
+    ) -> Result<()> {
+        self.change(keys, |mut object| {
+            change(object["metadata"]["managedFields"].as_array_mut()?);
+            Some(object)
+        })
     }
 
     /// Stores an object that no client has written.

@@ -27,6 +27,7 @@ use tokio::{
 };
 
 use crate::{
+    applier::{Applier, CONFLICT, FORCED, STATUS},
     child::{Ready, Running},
     definition::{self, is_true},
     file::{self, FILE},
@@ -35,6 +36,7 @@ use crate::{
     object::{BUILTIN, CUSTOM, DEFINITION, KINDS, Key, Seen},
     owner::Owner,
     planted::Bug,
+    probe::{self, EQUAL, REMOVED},
     request::Answer,
     revisions::{Missed, Reason},
     watcher::{self, EVENT, RESUMED, TOO_OLD, Watcher},
@@ -43,6 +45,9 @@ use crate::{
 
 /// Number of clients that write objects of built-in kinds concurrently to each server process.
 const WRITERS: usize = 4;
+
+/// Number of clients that write the shared objects, in addition to [`WRITERS`] and to one client per custom kind.
+const APPLIERS: usize = 2;
 
 /// Number of writes that each writer completes before a [`Moment::Calm`] kill, at which no write is pending.
 const CALM_WRITES: usize = 10;
@@ -96,7 +101,7 @@ const HALF_DELETED: &str = "kills during the deletion of a definition";
 /// Counters that must have increased in a run of at least [`FULL_RUN`] kills.
 ///
 /// [`UNESTABLISHED`] is not among them, because it occurs only about once in 100 kills. [`CHECKED`] has its own minimum.
-const REQUIRED: [&str; 10] = [
+const REQUIRED: [&str; 16] = [
     KILLED_AT_START,
     COMPACTED,
     ACKNOWLEDGED,
@@ -107,7 +112,22 @@ const REQUIRED: [&str; 10] = [
     INFORMED,
     RECREATED,
     HALF_DELETED,
+    CONFLICT,
+    FORCED,
+    STATUS,
+    EQUAL,
+    REMOVED,
+    probe::UNANSWERED,
 ];
+
+/// The objects that a client writes.
+#[derive(Clone, Copy)]
+enum Role {
+    BuiltIn,
+    /// A definition and the objects of its kind, which is an index in [`KINDS`].
+    Custom(usize),
+    Shared,
+}
 
 /// State of a run: the data directory, and clients that outlive each server process.
 struct Lives {
@@ -188,11 +208,7 @@ impl Lives {
         Ok(Self {
             directory,
             address: ([127, 0, 0, 1], 0).into(),
-            notes: Arc::new(Notes {
-                // No definition has been written.
-                redefined: watch::Sender::new(true),
-                ..Notes::default()
-            }),
+            notes: Arc::new(Notes::new()),
             rng: Rng::with_seed(seed),
             watchers: Vec::new(),
             informed: Vec::new(),
@@ -225,6 +241,8 @@ impl Lives {
         }
         let recreated = self.notes.revisions.lock().recreated(DEFINITION);
         self.seen.add(RECREATED, recreated);
+        self.seen
+            .add_all(std::mem::take(&mut *self.notes.seen.lock()));
         std::fs::remove_dir_all(&self.directory)?;
         Ok(self.seen)
     }
@@ -261,7 +279,7 @@ impl Lives {
         reached.await?;
         if let Some(left) = left {
             ensure!(
-                *acknowledged.borrow() == left * (WRITERS + CUSTOM.len()),
+                *acknowledged.borrow() == left * (WRITERS + CUSTOM.len() + APPLIERS),
                 "a write received no response, although the server was not killed"
             );
         }
@@ -293,8 +311,10 @@ impl Lives {
         left: Option<usize>,
     ) -> Result<JoinSet<Result<()>>> {
         let mut writers = JoinSet::new();
-        let kinds = (0..WRITERS).map(|_| None).chain(CUSTOM.map(Some));
-        for (number, kind) in kinds.enumerate() {
+        let built_in = std::iter::repeat_n(Role::BuiltIn, WRITERS);
+        let shared = std::iter::repeat_n(Role::Shared, APPLIERS);
+        let roles = built_in.chain(CUSTOM.map(Role::Custom)).chain(shared);
+        for (number, role) in roles.enumerate() {
             let writer = Writer {
                 number,
                 // A separate client has a separate connection.
@@ -304,9 +324,10 @@ impl Lives {
                 acknowledged: Arc::clone(acknowledged),
                 left,
             };
-            match kind {
-                None => writers.spawn(writer.storm()),
-                Some(kind) => writers.spawn(Owner { writer, kind }.storm()),
+            match role {
+                Role::BuiltIn => writers.spawn(writer.storm()),
+                Role::Custom(kind) => writers.spawn(Owner { writer, kind }.storm()),
+                Role::Shared => writers.spawn(Applier { writer }.storm()),
             };
         }
         Ok(writers)
@@ -381,20 +402,11 @@ impl Lives {
                 self.notes.known.lock().emptied(kind);
             }
         }
-        let mut revisions = self.notes.revisions.lock();
-        for seen in &stored {
-            ensure!(
-                seen.revision <= ready.revision,
-                "{} is at revision {}, but the server is at {}",
-                seen.key,
-                seen.revision,
-                ready.revision
-            );
-            revisions.changed(seen.revision, &(seen.key.clone(), Some(seen.value)))?;
-        }
-        drop(revisions);
+        self.check_revisions(&stored, ready.revision)?;
         let unanswered = self.notes.known.lock().compare(&stored)?;
         self.seen.add(UNANSWERED, unanswered);
+        let nth = self.rng.usize(..self.notes.shared.len());
+        probe::check(&client, &self.notes, nth, self.bug).await?;
         if self.watchers.is_empty() {
             let new = |kind| Watcher::new(kind, ready.revision, self.bug);
             self.watchers = (0..KINDS.len()).map(new).collect();
@@ -411,6 +423,25 @@ impl Lives {
             }
         }
         Ok(client)
+    }
+
+    /// Records the revisions of stored objects.
+    ///
+    /// # Errors
+    /// Returns an error if an object's revision is higher than that of the server, or belongs to another change.
+    fn check_revisions(&self, stored: &[Seen], revision: u64) -> Result<()> {
+        let mut revisions = self.notes.revisions.lock();
+        for seen in stored {
+            ensure!(
+                seen.revision <= revision,
+                "{} is at revision {}, but the server is at {}",
+                seen.key,
+                seen.revision,
+                revision
+            );
+            revisions.changed(seen.revision, &(seen.key.clone(), Some(seen.value)))?;
+        }
+        Ok(())
     }
 
     /// Waits until each informer's cache and handler have the last acknowledged state of every object.

@@ -3,10 +3,14 @@
 //! Guarantees: a client records a write before it sends the request, and records the response before it sends
 //! the next request. A client stops after the first request without a response.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use fastrand::Rng;
+use harness::coverage::Counts;
 use http::{Method, Request};
 use kube_client::Client;
 use parking_lot::Mutex;
@@ -18,6 +22,7 @@ use crate::{
     object::{BUILTIN, CUSTOM, KINDS, Key, annotations, revision},
     request::{Answer, get},
     revisions::Revisions,
+    shared::{self, Shared},
 };
 
 /// Number of objects that [`bloat`] creates, 20 MB in total. The server compacts files above 16 MiB.
@@ -33,7 +38,6 @@ const NAMES: usize = 4;
 pub(crate) const BYTES_MAX: usize = 12_000;
 
 /// The records that all clients share: acknowledged and pending writes, and received revisions.
-#[derive(Default)]
 pub(crate) struct Notes {
     pub(crate) known: Mutex<Known>,
     pub(crate) revisions: Mutex<Revisions>,
@@ -41,6 +45,12 @@ pub(crate) struct Notes {
     ///
     /// False if the server has not completed the work that follows the last write of the definition.
     pub(crate) redefined: watch::Sender<bool>,
+    /// The objects that several managers write. A client locks an object until it has received the response.
+    pub(crate) shared: Vec<tokio::sync::Mutex<Shared>>,
+    /// Counters of the writes of these objects.
+    pub(crate) seen: Mutex<Counts<&'static str>>,
+    /// The last number that [`Notes::next_value`] has returned.
+    value: AtomicU64,
 }
 
 /// A client that writes objects until the server ends.
@@ -65,6 +75,25 @@ enum Deed {
 }
 
 impl Notes {
+    pub(crate) fn new() -> Self {
+        Self {
+            known: Mutex::default(),
+            revisions: Mutex::default(),
+            // No definition has been written.
+            redefined: watch::Sender::new(true),
+            shared: shared::keys()
+                .map(|key| tokio::sync::Mutex::new(Shared::new(key)))
+                .collect(),
+            seen: Mutex::default(),
+            value: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns a number that identifies the write of a shared object, and is higher than all earlier ones.
+    pub(crate) fn next_value(&self) -> u64 {
+        self.value.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Records the response to a write request.
     ///
     /// `wanted` is the value that the request writes, or `None` for a deletion.
